@@ -1,12 +1,12 @@
 # The steps that tools/check --all adds; sourced by it, uses its step and build_in.
-# Every step that cannot be had fails by name: what was promised and not run must not look passed.
+# A step that cannot run fails by name: what was promised and not run must not look like a success.
 
 gaps=(--gaps tests/cases/gaps_opencl.txt)
 
 case_tests() { build/release/tests/case_tests "$@"; }
 
-# at_once "COMMAND ARGUMENT.."..: runs them at the same time and fails when one of them does. What each
-# prints stays together, and what failed comes last, where `step` shows it.
+# at_once "COMMAND ARGUMENT.."..: runs the commands at the same time and fails when one of them
+# does. The output of each stays together, and the failures come last, where `step` shows them.
 # shellcheck disable=SC2086 # a line's words are the command and its arguments
 at_once() {
   local line i bad=() running=() output
@@ -23,19 +23,20 @@ at_once() {
   ((${#bad[@]} == 0))
 }
 
-# The fast paths choose instructions when they run; this processor's best is what all else tested.
+# The fast paths choose instructions when they run. All other tests use the best that this processor
+# has; these use lesser ones.
 simd_cases() {
   local level
   for level in avx2 sse4 baseline; do
     case_tests --device cpu --simd "$level" tests/cases/*.case || return 1
   done
-  # Integer products have more kinds than that.
+  # Integer products have more levels than the others.
   local integers=(tests/cases/{convinteger,matmulinteger,requantize}.case)
   case_tests --device cpu --simd avxvnni "${integers[@]}" || return 1
   if grep -q avx512f /proc/cpuinfo; then
     case_tests --device cpu --simd avx512 "${integers[@]}" || return 1
   fi
-  # Asked for by name, since Intel's processors do better without.
+  # Asked for by name, since Intel's processors do not choose it by themselves.
   if grep -q avx512_bf16 /proc/cpuinfo; then
     case_tests --device cpu --simd avx512bf16 tests/cases/{conv,matmul}.case || return 1
   fi
@@ -49,7 +50,8 @@ intel_cases() {
     --partial "${gaps[@]}" tests/cases/conv.case
 }
 
-# Oclgrind says what it finds in its log and succeeds all the same. It is slow: small cases only.
+# Oclgrind writes what it finds to its log and still succeeds. It is slow, so it gets small cases
+# only.
 on_oclgrind() {
   OCL_ICD_VENDORS=/usr/lib/oclgrind/liboclgrind-rt-icd.so OCLGRIND_CHECK_API=1 OCLGRIND_DATA_RACES=1 \
     case_tests --device opencl --partial --small 200 --timeout 300 "${gaps[@]}" \
@@ -63,15 +65,15 @@ oclgrind_cases() {
   [[ ! -s $log ]] || { head -n 50 "$log" && false; }
 }
 
-# Mesa's OpenCL on the processor: a driver unlike the others. Debian 12's has faults of its own
-# (backends/opencl/runtime/quirks.cc), so only a choice of small cases.
+# Mesa's OpenCL on the processor, a driver unlike the others. The one of Debian 12 has faults
+# (backends/opencl/runtime/quirks.cc), so it gets a choice of small cases.
 rusticl_cases() {
   OCL_ICD_VENDORS=rusticl.icd RUSTICL_ENABLE=llvmpipe case_tests --device opencl --partial \
     --small 1000 --timeout 300 "${gaps[@]}" --gaps tests/cases/gaps_rusticl.txt tests/cases/*.case
 }
 
-# offline_compiles PTXAS: of what the cases ask for every second program (neighbours are much alike)
-# goes to one vendor; tools/nightly gives all to all.
+# offline_compiles PTXAS: every second program that the cases ask for goes to one vendor's compiler
+# (neighbours are much alike); tools/nightly gives all programs to all vendors.
 offline_compiles() {
   local programs=build/check/programs all half=() i
   rm -rf "$programs" && mkdir -p "$programs" &&
@@ -81,19 +83,19 @@ offline_compiles() {
   ONCILLA_PTXAS=$1 tools/compile_kernels --some --report "$logs/registers.txt" "${half[@]}"
 }
 
-# kernel_figures PTXAS NVDISASM: a few nets on a few devices, against tests/golden/kernels; tools/nightly
-# does all of them.
+# kernel_figures PTXAS NVDISASM: compares a few nets on a few devices with tests/golden/kernels;
+# tools/nightly compares all.
 kernel_figures() {
   ONCILLA_PTXAS=$1 ONCILLA_NVDISASM=$2 tools/kernel_report --check --short
 }
 
-# The leaks that third parties have, and nothing else.
+# Suppresses the known leaks of third parties, and nothing else.
 sanitized() {
   LSAN_OPTIONS=suppressions=$root/tests/leaks.txt:print_suppressions=0 \
     UBSAN_OPTIONS=print_stacktrace=1 OCL_ICD_VENDORS=pocl.icd "$@"
 }
 
-# The unit tests in as many shares as there are processors, each in a process of its own.
+# Divides the unit tests into as many shares as there are processors, each in a process of its own.
 unit_share() {
   GTEST_TOTAL_SHARDS=$jobs GTEST_SHARD_INDEX=$1 sanitized build/asan/tests/unit_tests
 }
@@ -103,7 +105,7 @@ sanitized_units() {
   at_once "${shares[@]/#/unit_share }"
 }
 
-# The sanitizers see our own code only; on PoCL that is all that leads to the kernels.
+# The sanitizers see our own code only; on PoCL that is the code up to the kernels.
 sanitized_cases_on() {
   sanitized build/asan/tests/case_tests --timeout 300 --device "$@" tests/cases/*.case
 }
@@ -115,8 +117,9 @@ sanitized_cases() {
   at_once sanitized_cases_on_cpu "sanitized_cases_on opencl --offset ${gaps[*]}"
 }
 
-# ONNX's own models: constants at odd addresses in mapped files, and whatever else they hold. Those
-# that pass are counted and not named: without optimisation some round differently.
+# ONNX's own models: constants at odd addresses in mapped files, and whatever else they contain. The
+# number of those that pass is counted without names, because some round differently without
+# optimisation.
 sanitized_onnx() {
   local data=/usr/share/libonnx-testdata/data
   sanitized build/asan/tests/onnx_tests --device cpu --at-least 905 "$data/node" &&
@@ -124,8 +127,8 @@ sanitized_onnx() {
       "$data/pytorch-converted" "$data/pytorch-operator"
 }
 
-# fuzz SECONDS FORMAT: from inputs that are made anew and always the same random numbers, so that a
-# run repeats as far as time allows; tools/nightly goes other ways each time.
+# fuzz SECONDS FORMAT: starts from generated inputs with a fixed seed, so that a run repeats as far
+# as time allows; tools/nightly takes another seed each time.
 fuzz() {
   local work=$root/build/check/fuzz/$2
   mkdir -p "$work/found" && cd "$work" || return 1
@@ -134,7 +137,7 @@ fuzz() {
     "$work/found" "$root/build/check/fuzz/seeds/$2"
 }
 
-# As many at once as there are processors.
+# Runs as many at once as there are processors.
 fuzz_all() {
   local i failed=0 all
   rm -rf build/check/fuzz && tests/fuzz/make_seeds.py build/check/fuzz/seeds \
@@ -147,7 +150,7 @@ fuzz_all() {
   return "$failed"
 }
 
-# The Python package in an environment of its own; its engine is made of the release build's objects.
+# The Python package in a virtual environment; its engine is made of the release build's objects.
 python_module() {
   local venv=$root/build/python-venv
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
@@ -159,7 +162,7 @@ python_package() {
     pytests build/python-venv/bin/python python/tests
 }
 
-# A cluster of Ray's on this machine; tools/nightly has the slow ones.
+# A cluster of Ray on this machine; tools/nightly runs the slow tests.
 ray_cluster() {
   local venv=$root/build/ray-venv
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
@@ -168,7 +171,7 @@ ray_cluster() {
     pytests "$venv/bin/python" -p no:warnings -m "not slow" integrations/ray/tests
 }
 
-# Triton's backend in the tritonserver that a package of PyPI carries.
+# Triton's backend in the tritonserver that a package on PyPI contains.
 triton_backend() {
   local venv=$root/build/triton-venv
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
@@ -179,7 +182,7 @@ triton_backend() {
       pytests "$venv/bin/python" integrations/triton/tests
 }
 
-# ONNX Runtime's provider, in PyPI's onnxruntime, on the CPU device and on PoCL.
+# ONNX Runtime's provider in PyPI's onnxruntime, on the CPU device and on PoCL.
 onnxruntime_provider() {
   local venv=$root/build/onnxruntime-venv
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
@@ -190,7 +193,7 @@ onnxruntime_provider() {
       pytests "$venv/bin/python" integrations/onnxruntime/tests
 }
 
-# The server, called by public clients in an environment of their own.
+# The server, called by public clients in a virtual environment.
 server_tests() {
   local venv=$root/build/server-venv
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
@@ -200,7 +203,7 @@ server_tests() {
     ONCILLA_SERVER=build/release/oncilla_server pytests "$venv/bin/python" server/tests
 }
 
-# Manifests for Kubernetes and KServe, by schema and against the server's flags.
+# Manifests for Kubernetes and KServe: checked by schema, and against the server's flags.
 kubernetes_manifests() {
   local venv=$root/build/server-venv
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
@@ -209,7 +212,7 @@ kubernetes_manifests() {
     ONCILLA_SERVER=build/release/oncilla_server pytests "$venv/bin/python" integrations/kserve/tests
 }
 
-# try_fetch VARIABLE FUNCTION: a download that does not come fails by name.
+# try_fetch VARIABLE FUNCTION: a download that fails counts as a failure with its name.
 try_fetch() {
   local -n into=$1
   into=$("$2" 2>"$logs/$2.log") && return 0
@@ -217,7 +220,8 @@ try_fetch() {
 }
 cat_and_fail() { cat "$1" && false; }
 
-# What the sanitizers and fuzzers run, and no more: it takes clang longer than all else here.
+# Only what the sanitizers and fuzzers run, since compiling it with clang takes longer than
+# everything else here.
 asan_targets="unit_tests tflite_tests case_tests onnx_tests fuzz_checkpoint fuzz_container fuzz_graphdef fuzz_onnx \
   fuzz_text fuzz_tflite fuzz_saved_model"
 

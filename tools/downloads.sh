@@ -1,10 +1,11 @@
-# What checks fetch from PyPI, with exact versions, into the user's cache; sourced by check. Each
-# function prints the path of what it fetched, or says on stderr what could not be had and fails.
-# Intel's runtime and NVIDIA's assembler come under their owners' licences: fetched, never shipped.
+# What checks fetch from PyPI, in exact versions, into the user's cache; sourced by check. Each
+# function prints the path of what it fetched; otherwise it fails and says on stderr what could not
+# be fetched. Intel's runtime and NVIDIA's assembler come under their owners' licences: they are
+# fetched, never shipped.
 
 downloads=${ONCILLA_DOWNLOADS:-${XDG_CACHE_HOME:-$HOME/.cache}/oncilla-downloads}
 
-# fetch_wheels FOLDER PACKAGE==VERSION..: a virtual environment with just these; made once.
+# fetch_wheels FOLDER PACKAGE==VERSION..: a virtual environment with only these packages; made once.
 fetch_wheels() {
   local folder=$downloads/$1 log
   shift
@@ -24,16 +25,16 @@ fetch_wheels() {
   echo "$*" >"$folder/complete"
 }
 
-# Intel's OpenCL for processors: the library to name in OCL_ICD_VENDORS.
+# Intel's OpenCL for CPUs: prints the library to name in OCL_ICD_VENDORS.
 fetch_intel_opencl() {
-  # The compiler's runtime is needed, and the runtime does not ask for it by itself.
+  # The runtime needs the compiler's runtime, but does not depend on it.
   fetch_wheels intel-opencl intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0 \
     intel-cmplr-lic-rt==2026.2.0 tbb==2023.2.0 tcmlib==1.6.0 || return 1
   say "$downloads/intel-opencl/lib/libintelocl.so"
 }
 
-# NVIDIA's assembler: that of a CUDA toolkit of the version that tests/golden/kernels is of, else the
-# one on PyPI.
+# NVIDIA's assembler: that of a CUDA toolkit of the version that tests/golden/kernels was made with,
+# else the one on PyPI.
 find_ptxas() {
   local found version=13.0.88
   found=$(command -v ptxas || command -v /usr/local/cuda/bin/ptxas) &&
@@ -45,7 +46,7 @@ find_ptxas() {
   say "$found"
 }
 
-# Its disassembler.
+# NVIDIA's disassembler.
 find_nvdisasm() {
   local found
   found=$(command -v nvdisasm || command -v /usr/local/cuda/bin/nvdisasm) && say "$found" && return 0

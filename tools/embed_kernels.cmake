@@ -9,8 +9,8 @@ set(kInclude "#include \"[^\"\n]*\"")
 set(kChunkBytes 8000)    # one MSVC literal holds 16 kB
 set(kTextBytes 65000)    # and what literals add up to 64 kB
 
-# Sets ${out} to the text of `path`, which `user` asks for, with the headers in front that are not
-# yet in the kernel at hand (global property SEEN).
+# Sets ${out} to the text of `path`, which `user` includes, preceded by the headers that the current
+# kernel does not have yet (global property SEEN).
 function(expand path user out)
   if(NOT EXISTS "${ROOT}/${path}")
     message(FATAL_ERROR "cl_kernels/${user}: includes ${path}, which does not exist")

@@ -1,6 +1,6 @@
-"""What keeps the house in order and a machine can check: lists of sources sorted and without doubles, one word for a
-family everywhere, facts about ops in their rows, short functions, rooms that can be surveyed, and no allowed edge
-between folders that nobody uses. tools/tidy runs it."""
+"""Rules of order that a machine can check: lists of sources sorted and without duplicates, one name for a family
+everywhere, facts about ops in their rows, short functions, folders of limited size, and no allowed edge between folders
+that nobody uses. tools/tidy runs it."""
 
 import re
 
@@ -15,7 +15,7 @@ NO_FAMILY = {"common", "probe"}
 # Where a table of op names would say again what a row of engine/ops says.
 NO_OP_TABLES = ("engine/passes/", "engine/compile/", "engine/run/", "engine/placement/",
                 "engine/session/", "engine/memory/", "tools/oncilla/")
-# Patterns name the ops that they look for.
+# Patterns of passes name the ops that they match.
 PATTERNS = {"engine/passes/recognise_activations.cc", "engine/passes/recurrent_loop.cc"}
 
 
@@ -24,7 +24,7 @@ def read(root, path):
 
 
 def check_lists(root, files, finding):
-    """Sources in a CMakeLists.txt stand sorted, each once."""
+    """Sources in a CMakeLists.txt are sorted, and each is listed once."""
     for path in files:
         if path.name != "CMakeLists.txt":
             continue
@@ -43,7 +43,7 @@ def family_of(path):
 
 
 def check_families(root, files, finding):
-    """An op's family has one name in every wing, and each wing's files are named after families."""
+    """An op's family has one name in every part of the tree, and files are named after families."""
     wings = {"engine/ops": {}, "backends/cpu/kernels": {}, "backends/opencl/recipes": {}}
     families = set()
     for path in files:
@@ -89,7 +89,7 @@ def check_op_tables(root, files, ops, finding):
 
 
 def functions(text):
-    """(first line, name, lines) of each function body, by counting braces of lines."""
+    """(first line, name, lines) of each function body, found by its braces and indentation."""
     lines = text.splitlines()
     start = name = None
     for number, line in enumerate(lines, 1):
@@ -111,7 +111,7 @@ def functions(text):
 
 
 def signature(lines, number):
-    """The line on which the head of a body that opens on line `number` begins."""
+    """The first line of the signature of a body that opens on line `number`."""
     at = number - 1
     while at > 0 and lines[at].startswith("    ") and not lines[at - 1].rstrip().endswith((";", "}", "{", ":")) \
             and lines[at - 1].strip():

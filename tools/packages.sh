@@ -4,7 +4,7 @@
 say() { printf '%s\n' "$*"; }
 complain() { printf '%s\n' "$*" >&2; }
 
-# missing_packages GROUP..: names of the packages of these groups that are not installed.
+# missing_packages GROUP..: the packages of these groups that are not installed.
 missing_packages() {
   local name group rest need wanted=" $* "
   while read -r name group rest; do
@@ -19,7 +19,7 @@ missing_packages() {
   done <"$root/tools/packages.txt"
 }
 
-# Why a package is needed, as the list says.
+# Why a package is needed, according to the list.
 package_purpose() {
   local name group rest
   while read -r name group rest; do
@@ -29,7 +29,7 @@ package_purpose() {
   done <"$root/tools/packages.txt"
 }
 
-# ask QUESTION: yes or no, from the terminal; anything else than a terminal means no.
+# ask QUESTION: yes or no, from the terminal; without a terminal the answer is no.
 ask() {
   local answer
   [[ -t 0 && -t 1 ]] || return 1
@@ -38,7 +38,7 @@ ask() {
   [[ -z $answer || $answer == [yY]* ]]
 }
 
-# retry COMMAND..: up to three times, with a pause; a mirror may be busy.
+# retry COMMAND..: up to three times, with a pause, since a mirror may be busy.
 retry() {
   local try
   for try in 1 2 3; do
@@ -48,8 +48,8 @@ retry() {
   return 1
 }
 
-# install_packages NAME..: as root, or through sudo after asking. Fails, saying what to do, when that
-# is not to be had.
+# install_packages NAME..: installs as root, or through sudo after asking. Where neither is
+# possible, it fails and says what to do.
 install_packages() {
   local as_root=() by_hand="apt-get install $*"
   if ! command -v apt-get >/dev/null; then

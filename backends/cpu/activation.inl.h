@@ -1,8 +1,8 @@
 // Activations on vectors of float, for the ends of fast kernels. Included once per instruction set.
 //
-// Within 2e-6 of the exact formulas of engine/ops/math/activation.h, relative to max(1, |x|);
-// infinities give what the formulas give and NaN stays NaN. Relu and Relu6 are bounds and need no
-// code here.
+// Results are within 2e-6 of the exact formulas of engine/ops/math/activation.h, relative to
+// max(1, |x|); infinities give what the formulas give and NaN stays NaN. Relu and Relu6 are bounds
+// and need no code here.
 #if defined(ONCILLA_CPU_ACTIVATION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ONCILLA_CPU_ACTIVATION_INL_H_
 #undef ONCILLA_CPU_ACTIVATION_INL_H_
@@ -18,8 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A polynomial by Horner's rule, the highest coefficient first; unrolled, which a loop over a list
-// of them is not.
+// A polynomial by Horner's rule, the highest coefficient first. The recursion is unrolled, which a
+// loop over a list of coefficients is not.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Polynomial(D, V, V sum) {
   return sum;
@@ -29,19 +29,20 @@ HWY_INLINE V Polynomial(D d, V x, V sum, float next, Rest... rest) {
   return Polynomial(d, x, hn::MulAdd(sum, x, hn::Set(d, next)), rest...);
 }
 
-// exp of x, or of -x, for arguments in [-86, 86], NaN stays NaN: 2^n times a polynomial of what is
-// left, |r| <= ln(2) / 2, least in relative error (8e-8). Shorter than Highway's, which serves all
-// arguments. With the other sign r is left negated, which the odd coefficients take back.
+// exp of x, or of -x with a sign of -1, for arguments in [-86, 86]; NaN stays NaN. Computed as 2^n
+// times a polynomial of the remainder r, |r| <= ln(2) / 2, that minimises the relative error (8e-8).
+// It is shorter than Highway's exp, which serves all arguments. A sign of -1 leaves r negated, which
+// the signs of the odd coefficients undo.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V BoundedExp(D d, V x, float sign) {
-  // Added to 1.5 * 2^23, x / ln(2) is rounded to n, which then stands in the lowest bits.
+  // Adding 1.5 * 2^23 rounds x / ln(2) to an integer n, which then stands in the lowest bits.
   const V shifter = hn::Set(d, 12582912.0f);
   const V shifted = hn::MulAdd(x, hn::Set(d, sign * 1.44269504f), shifter);
   const V n = hn::Sub(shifted, shifter);
   const V r = hn::MulAdd(n, hn::Set(d, sign * -0.69314718f), x);
   const V p = Polynomial(d, r, hn::Set(d, sign * 0.008297619f), 0.04191563f, sign * 0.16667576f,
                          0.4999889f, sign * 0.9999997f, 1.0000001f);
-  // The polynomial is in [0.7, 1.5]: its exponent takes n without leaving the normal numbers.
+  // The polynomial is in [0.7, 1.5], so adding n to its exponent stays within the normal numbers.
   const hn::RebindToSigned<D> di;
   return hn::BitCast(d, hn::Add(hn::BitCast(di, p), hn::ShiftLeft<23>(hn::BitCast(di, shifted))));
 }
@@ -50,8 +51,8 @@ HWY_INLINE V BoundedExp(D d, V x) {
   return BoundedExp(d, x, 1.0f);
 }
 
-// 1 / x for x in [1, 2^127]: the processor's estimate and one step of Newton's, where it has 11
-// bits.
+// 1 / x for x in [1, 2^127]. On x86 this is the processor's estimate, good to 11 bits, and one step
+// of Newton's method, which doubles them.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Reciprocal(D d, V x) {
 #if HWY_ARCH_X86
@@ -62,7 +63,7 @@ HWY_INLINE V Reciprocal(D d, V x) {
 #endif
 }
 
-// 1 / (1 + e^-s). NaN gives anything.
+// 1 / (1 + e^-s). The result for NaN is unspecified.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V SigmoidOf(D d, V s) {
   const V bound = hn::Set(d, 86.0f);
@@ -70,18 +71,19 @@ HWY_INLINE V SigmoidOf(D d, V s) {
   return Reciprocal(d, hn::Add(hn::Set(d, 1.0f), e));
 }
 
-// x times the sigmoid of s, where both have the same sign; below the bound that is as good as zero,
-// also for infinite x.
+// x times the sigmoid of s, where x and s have the same sign. Below the bound the product is as
+// good as zero, also for an infinite x.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V TimesSigmoid(D d, V x, V s) {
   return hn::IfThenZeroElse(hn::Lt(s, hn::Set(d, -86.0f)), hn::Mul(x, SigmoidOf(d, s)));
 }
 
-// Whether Max and Min keep NaN that stands second: x86 gives back the second operand when one is
-// NaN, and NEON the NaN; where vectors are emulated, comparisons decide.
+// Whether Max and Min return NaN that is their second operand: x86 returns the second operand when
+// one is NaN, and NEON the NaN. Where vectors are emulated, comparisons decide.
 constexpr bool kBoundsKeepNaN = HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR;
 
-// Bounded from below first, so that no infinity meets a zero. NaN stays NaN if bounds keep it.
+// x is bounded from below first, so that an infinity is never multiplied by zero. x is the second
+// operand of each bound, so that NaN stays NaN where bounds keep it.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Silu(D d, V x) {
   const V bound = hn::Set(d, 86.0f);
@@ -153,8 +155,8 @@ HWY_INLINE V Activate(D d, Activation activation, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
-// Calls fn(function) with the activation as a function of a vector: what is chosen once leaves its
-// constants in registers while a loop in `fn` goes on.
+// Calls fn(function) with the activation as a function of a vector. The activation is chosen once,
+// outside the loop in `fn`, so that its constants stay in registers.
 template <class D, class F>
 HWY_INLINE void WithActivation(D d, Activation activation, F&& fn) {
   using V = hn::Vec<D>;
@@ -167,7 +169,8 @@ HWY_INLINE void WithActivation(D d, Activation activation, F&& fn) {
   }
 }
 
-// `count` vectors in place, by a call, for where it stands in many places: it is large.
+// Applies the activation to `count` vectors in place, out of line: the code is large and used in
+// many places.
 template <class D>
 HWY_NOINLINE void CallActivate(D d, Activation activation, hn::TFromD<D>* vectors, int count) {
   WithActivation(d, activation, [&](const auto& function) HWY_ATTR {
@@ -176,7 +179,7 @@ HWY_NOINLINE void CallActivate(D d, Activation activation, hn::TFromD<D>* vector
     }
   });
 }
-// The same of one.
+// The same for one vector.
 template <class D, class V = hn::Vec<D>>
 HWY_NOINLINE V CallActivate(D d, Activation activation, V x) {
   return Activate(d, activation, x);

@@ -1,8 +1,8 @@
 // The CPU as a device: regions from mmap, queues served by whoever waits, kernels from the rows.
 //
-// Submit only notes the work; Wait does it, on the waiting thread with the pool's help, so that a
-// run needs no thread of its own. A failed step drops what stands behind it in its queue; one that
-// its run's end cuts short fails, too.
+// Submit only notes the work. Wait does it, on the waiting thread with the help of the pool, so
+// that a run needs no thread of its own. A step that fails, or that is cut short because its run
+// ends early, fails all work behind it in its queue.
 #include "backends/cpu/device.h"
 
 #include <sys/mman.h>
@@ -38,7 +38,7 @@ class MappedRegion : public Region {
   void* data_;
 };
 
-// From the application's own allocator.
+// Memory from the application's own allocator.
 class HostedRegion : public Region {
  public:
   HostedRegion(void* data, int64_t bytes, std::shared_ptr<const HostMemory> memory)
@@ -197,7 +197,7 @@ class CpuDevice : public Device, public TellsFreeMemory {
     Facts facts;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Tensor& t = inputs[i];
-      // Most kernels read through typed pointers; a view into a file may lie anywhere.
+      // Most kernels read through typed pointers, but a view into a mapped file may be unaligned.
       in.push_back(!t.valid() || t.dtype() == DType::kString || t.aligned() || row->moves_alone
                        ? t
                        : Tensor::Copy(t.desc(), t.bytes()));
@@ -223,11 +223,12 @@ class CpuDevice : public Device, public TellsFreeMemory {
     const NodeView view = kernel->node();
     const EarlyEnd* end = WorkScope::Current().end;
     ONCILLA_TRY(kernel->Run({view, in_data, out_data, nullptr, {threads_, end}}));
-    ONCILLA_TRY(WorkLook::Ask());  // else what was left out would be a result
+    ONCILLA_TRY(WorkLook::Ask());  // A run that ended early leaves `out` incomplete.
     return out;
   }
 
-  // Host functions make their outputs in their own ways: what is known of sizes must fit before.
+  // Host functions allocate their outputs themselves, so the sizes that are known are checked
+  // against the limit first.
   static Status CheckRoom(const Facts& outputs) {
     HostCharge all;
     for (const Fact& fact : outputs) {
@@ -240,8 +241,8 @@ class CpuDevice : public Device, public TellsFreeMemory {
     return Status();
   }
 
-  // Outputs without elements take no work, and what a kernel checks (indices, for one) concerns
-  // nothing; so it is on OpenCL, which launches nothing for them.
+  // A node whose outputs all have no elements does nothing, not even the kernel's checks (of
+  // indices, for one). This agrees with the OpenCL backend, which launches nothing for such a node.
   static bool MakesNothing(const NodeView& node) {
     return !node.op->traits.has_effects && !node.outputs.empty() &&
            std::all_of(node.outputs.begin(), node.outputs.end(), [](const Fact& fact) {
@@ -262,8 +263,9 @@ class CpuDevice : public Device, public TellsFreeMemory {
            std::any_of(node.outputs.begin(), node.outputs.end(), is_string);
   }
 
-  // Types that only store numbers are for rows that say so, and for what moves elements: those that
-  // share bytes are taken apart for it (packed_moves.h), which host functions do not have.
+  // Types that only store numbers are taken by rows that say so, and by rows that move elements.
+  // For the latter, elements that share bytes are unpacked first (packed_moves.h); host functions
+  // have no such path.
   static Status CheckSmall(const KernelRow& row, const NodeView& node) {
     if (row.stored) return Status();
     auto check = [&](const Fact& fact) -> Status {
@@ -311,7 +313,7 @@ class CpuDevice : public Device, public TellsFreeMemory {
     return event;
   }
 
-  // Does one step of the first piece of work.
+  // Runs one step of the work at the front of the queue.
   void Advance(CpuQueue& queue) {
     Work& work = queue.pending.front();
     Status status;
@@ -327,7 +329,8 @@ class CpuDevice : public Device, public TellsFreeMemory {
     work.event->status = status;
     queue.pending.pop_front();
     if (status.ok()) return;
-    // Whoever waits for the last of them is told of the first failure, as by any device.
+    // All work that was queued behind the failure gets the same status, as on any device: a caller
+    // may wait for the last event alone.
     for (Work& dropped : queue.pending) {
       dropped.event->done = true;
       dropped.event->status = status;
@@ -355,7 +358,8 @@ class CpuDevice : public Device, public TellsFreeMemory {
     if (work.options.profile) {
       work.event->times.push_back({static_cast<int>(work.next_step), start, Now()});
     }
-    // What was left out is nobody's to see, nor what the kernel made of it.
+    // A run that ended early reports that, whatever the kernel returned: its results are incomplete
+    // and nobody reads them.
     ONCILLA_TRY(MayGoOn(work.options.end));
     if (status.ok()) return status;
     return WithNode(In(std::move(status), StrCat("node '", step.node, "' (", view.op->name, ")")),
@@ -373,7 +377,7 @@ class CpuDevice : public Device, public TellsFreeMemory {
   const std::shared_ptr<const HostMemory> host_memory_;
 };
 
-// "model name" of /proc/cpuinfo, where there is one.
+// The "model name" line of /proc/cpuinfo, if there is one.
 std::string ProcessorName() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

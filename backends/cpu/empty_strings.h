@@ -9,7 +9,7 @@
 
 namespace oncilla::cpu {
 
-// A hundred million of them take seconds, so that it is asked meanwhile whether to go on.
+// A hundred million strings take seconds, so the loop asks now and then whether the run should end.
 inline Result<std::vector<std::string>> EmptyStrings(int64_t count) {
   constexpr int64_t kStretch = 1 << 18;
   std::vector<std::string> strings;

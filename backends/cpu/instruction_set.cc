@@ -1,4 +1,4 @@
-// The levels of instructions by name, and what they leave of those that the processor has.
+// The levels of instructions by name, and how a level limits what the processor has.
 #include "backends/cpu/instruction_set.h"
 
 #include <atomic>
@@ -15,12 +15,13 @@
 namespace oncilla::cpu {
 namespace {
 
-// What came after the first instructions of a target of Highway.
+// Extensions that are newer than the first instructions of their Highway target.
 enum class Newest { kNone, kByteProducts, kAll };
 std::atomic<Newest> may_use_newest = Newest::kAll;
 std::atomic<bool> bf16_by_name = false;
 
-// Of Highway. Asked once: each question makes Highway choose anew, from all there are.
+// Highway's targets of this processor. Asked once, because each question makes Highway choose anew
+// from all targets.
 int64_t ProcessorTargets() {
   static const int64_t targets = hwy::SupportedTargets();
   return targets;
@@ -29,7 +30,7 @@ std::atomic<int64_t> allowed_targets = ~int64_t{0};
 
 struct Level {
   std::string_view name;
-  int64_t target;  // of Highway
+  int64_t target;  // one of Highway's
   Newest newest;
 };
 constexpr Level kLevels[] = {
@@ -54,9 +55,9 @@ Status LimitInstructions(std::string_view level) {
     if ((ProcessorTargets() & candidate.target) == 0) {
       return NotFound("this processor has no ", hwy::TargetName(candidate.target));
     }
-    allowed_targets = ~(candidate.target - 1);  // a better one has a lower bit
+    allowed_targets = ~(candidate.target - 1);  // a better target has a lower bit
     hwy::DisableTargets(candidate.target - 1);
-    // Whatever ran before has made a choice.
+    // Code that ran before may have made Highway choose already.
     hwy::GetChosenTarget().Update(ProcessorTargets() & allowed_targets);
     may_use_newest = candidate.newest;
     bf16_by_name = candidate.newest == Newest::kAll;
@@ -78,8 +79,8 @@ bool MayUseTarget(int64_t target) { return (ProcessorTargets() & allowed_targets
 
 #if HWY_ARCH_X86
 namespace {
-// A bit of what CPUID's leaf 7 gives: registers are eax, ebx, ecx, edx. Whether the system keeps
-// the registers of `target` is a question that Highway asked.
+// Whether CPUID's leaf 7 sets a bit; registers are eax, ebx, ecx, edx. Highway has already checked
+// that the operating system saves the registers of `target`.
 bool HasFeature(Newest newest, int64_t target, unsigned part, int at, int bit) {
   unsigned registers[4] = {};
   if (may_use_newest.load() < newest || !MayUseTarget(target) ||

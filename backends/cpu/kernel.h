@@ -41,12 +41,12 @@ class OwnedNode {
 // Who does the work of a call, and what may end it early.
 class Threads {
  public:
-  // Null: the calling thread alone; nothing. Both are borrowed.
+  // A null pool: the calling thread works alone; a null end: never ends early. Both are borrowed.
   Threads(ThreadPool* pool = nullptr, const EarlyEnd* end = nullptr)  // NOLINT: a pool is enough
       : pool_(pool), end_(end) {}
   ThreadPool* pool() const { return pool_; }
   const EarlyEnd* end() const { return end_; }
-  // What is still to do may be left out: nobody will see the results. It stays so.
+  // True once the work that is left may be skipped: nobody will see the results. It stays true.
   bool ended() const { return end_ != nullptr && end_->reached(); }
 
  private:
@@ -80,11 +80,11 @@ struct Args {
   }
 };
 
-// Runs fn(begin, end) over [0, n) in chunks of `grain`, on the pool when there is one. Chunks are
-// the same whatever the pool is, so sums kept per chunk repeat bit for bit. Once the call is to
-// end, chunks are left out, here and in every ParallelFor after this one: what a kernel does with
-// their results by itself must be safe whatever they are. A chunk should take a few milliseconds at
-// most.
+// Runs fn(begin, end) over [0, n) in chunks of `grain`, on the pool when there is one. Chunks do
+// not depend on the pool, so sums kept per chunk repeat bit for bit. Once the call is to end early,
+// chunks are skipped, here and in every ParallelFor after this one, and leave their results
+// unwritten: what a kernel then does with these must be safe whatever they are. A chunk should take
+// a few milliseconds at most.
 template <class F>
 void ParallelFor(const Threads& threads, int64_t n, int64_t grain, F&& fn) {
   if (threads.pool() != nullptr) {
@@ -95,8 +95,8 @@ void ParallelFor(const Threads& threads, int64_t n, int64_t grain, F&& fn) {
   }
 }
 
-// The same, fn(begin, end, worker): chunks that run at the same time have different workers, below
-// WorkersOf(threads), so that each may have memory of its own.
+// The same with fn(begin, end, worker): chunks that run at the same time have different workers,
+// below WorkersOf(threads), so that each worker may have scratch memory of its own.
 inline int WorkersOf(const Threads& threads) {
   return threads.pool() == nullptr ? 1 : threads.pool()->size();
 }
@@ -114,8 +114,8 @@ inline int64_t GrainOf(int64_t sums, int64_t most) {
   return std::clamp<int64_t>(kLongStretch / std::max<int64_t>(sums, 1), 1, most);
 }
 
-// For a loop that may go on for long within one chunk, or outside of all:
-// `if (look.Ended(sums)) return;` with how many sums were done since. Asks once in a long stretch.
+// For a loop that may take long within one chunk, or outside of all: `if (look.Ended(sums))
+// return;`, `sums` being those since the last call. Looks up the end once in kLongStretch sums.
 class Lookout {
  public:
   explicit Lookout(const Threads& threads) : threads_(threads) {}
@@ -146,7 +146,7 @@ class CpuKernel : public Kernel {
 struct CpuPacking {
   std::string name = "dense";
   int64_t bytes = 0;
-  // Writes the packed form, the same with any number of threads; null copies the bytes as they are.
+  // Writes the packed form, which does not depend on the number of threads; null copies the bytes.
   std::function<Status(const Threads&, const Tensor& constant, std::span<std::byte> to)> write;
 };
 
@@ -154,7 +154,7 @@ struct KernelRow {
   std::string_view op;
   DTypeSet dtypes = kAll;  // of input 0
   // Takes types that only store numbers (kSmall) as they are stored, packed ones too. A row without
-  // it that has them among its dtypes moves elements alone, and gets no packed ones.
+  // it that lists such types only moves elements, and gets packed ones as bytes (packed_moves.h).
   bool stored = false;
   // One of `plain` and `host` is set, or both: then `host` takes the nodes that touch strings. The
   // outputs in the view that `host` gets are inferred from its inputs: fixed, unless their sizes

@@ -15,10 +15,10 @@
 namespace oncilla::cpu {
 namespace {
 
-// What a chunk of work should about move; below it nothing is divided.
+// Bytes that a chunk of work should move; a smaller move is not divided.
 constexpr int64_t kChunkBytes = 64 << 10;
 
-// Steps over the places of the outer axes, keeping both offsets.
+// Steps over the positions of the outer axes and keeps the offsets in source and destination.
 class Walk {
  public:
   // Axes [0, n) of `axes`.
@@ -61,7 +61,7 @@ void Divide(const Threads& threads, int64_t n, int64_t bytes_each, auto&& fn) {
   ParallelFor(threads, n, grain, fn);
 }
 
-// Rows of `bytes` that are contiguous on both sides.
+// Copies rows of `bytes` that are contiguous on both sides.
 void CopyRows(std::span<const MoveAxis> outer, int64_t bytes, const std::byte* from, std::byte* to,
               const Threads& threads) {
   if (outer.empty()) {
@@ -78,7 +78,7 @@ void CopyRows(std::span<const MoveAxis> outer, int64_t bytes, const std::byte* f
   });
 }
 
-// Elements of N bytes along one axis, anyhow strided.
+// Copies elements of N bytes along one axis with any strides.
 template <int N>
 void CopyAxis(const MoveAxis& axis, const std::byte* from, std::byte* to) {
   if (axis.from == 0 && axis.to == N) {
@@ -112,8 +112,8 @@ void CopyStrided(std::span<const MoveAxis> axes, const std::byte* from, std::byt
   });
 }
 
-// `across` is contiguous in the source, `along` in the destination: tiles that fill whole cache
-// lines on both sides.
+// `across` is contiguous in the source, `along` in the destination. Works in tiles that fill whole
+// cache lines on both sides.
 template <int N>
 void CopyTransposed(std::span<const MoveAxis> outer, const MoveAxis& across, const MoveAxis& along,
                     const std::byte* from, std::byte* to, const Threads& threads) {
@@ -139,8 +139,8 @@ void CopyTransposed(std::span<const MoveAxis> outer, const MoveAxis& across, con
   });
 }
 
-// The same of elements of 4 bytes, on vectors. `across`: one axis or several, which follow one
-// another without gaps in the source, and anyhow in the destination.
+// The same for elements of 4 bytes, on vectors. `across` is one axis or several; they are
+// contiguous together in the source and have any strides in the destination.
 void CopyTurned(std::span<const MoveAxis> outer, std::span<const MoveAxis> across,
                 const MoveAxis& along, const std::byte* from, std::byte* to,
                 const Threads& threads) {
@@ -174,13 +174,13 @@ void CopyTurned(std::span<const MoveAxis> outer, std::span<const MoveAxis> acros
          });
 }
 
-// Moves of 4-byte elements that are along an axis in the destination and across others in the
-// source. False: it is no such move.
+// Runs moves of 4-byte elements that are transposes: along one axis in the destination and across
+// other axes in the source. Returns false, and does nothing, when the move is not one.
 bool CopyTurned(std::span<const MoveAxis> axes, const std::byte* from, std::byte* to,
                 const Threads& threads) {
   if (axes.back().to != 4 || axes.back().size < 4) return false;
   absl::InlinedVector<MoveAxis, 8> outer(axes.begin(), axes.end() - 1), across;
-  // The axes that follow one another in the source, from the innermost one out.
+  // Collects the axes that are contiguous together in the source, from the innermost one out.
   for (int64_t step = 4;;) {
     const auto next = std::find_if(outer.begin(), outer.end(),
                                    [&](const MoveAxis& axis) { return axis.from == step; });
@@ -189,13 +189,13 @@ bool CopyTurned(std::span<const MoveAxis> axes, const std::byte* from, std::byte
     across.insert(across.begin(), *next);
     outer.erase(next);
   }
-  // A short axis is not worth a tile.
+  // Short axes do not fill a tile.
   if (across.empty() || Places(across) < 4) return false;
   CopyTurned(outer, across, axes.back(), from, to, threads);
   return true;
 }
 
-// A few planes become the parts of pixels: the channels of a picture.
+// Interleaves a few planes into pixels, as the channels of a picture.
 template <int N, int kParts>
 void Interleave(const std::byte* from, int64_t plane, int64_t pixels, std::byte* to) {
   if constexpr (N == 4) return InterleaveWords(from, plane, kParts, pixels, to);
@@ -235,7 +235,7 @@ void CopyElements(std::span<const MoveAxis> axes, const std::byte* from, std::by
   }
   if (inner.to == N) {
     for (size_t i = 0; i + 1 < axes.size(); ++i) {
-      // A short axis is not worth a tile.
+      // Short axes do not fill a tile.
       if (axes[i].from != N || axes[i].size < 4 || inner.size < 4) continue;
       absl::InlinedVector<MoveAxis, 8> outer(axes.begin(), axes.end() - 1);
       outer.erase(outer.begin() + static_cast<int64_t>(i));
@@ -260,7 +260,7 @@ void RunMove(const Move& move, int64_t element_bytes, const std::byte* from, std
     axes.pop_back();
   }
   if (axes.empty()) {
-    // Views whose input and output share memory have nothing to do.
+    // A view whose output shares the memory of its input has nothing to copy.
     if (from != to) CopyRows({}, bytes, from, to, threads);
     return;
   }
@@ -319,7 +319,7 @@ Result<std::vector<Tensor>> MoveStrings(const NodeView& node, std::span<const Te
     ONCILLA_ASSIGN(out.emplace_back(), EmptyStrings(fact.desc().elements()));
   }
   for (const Move& move : moves) {
-    // Strings begin empty.
+    // New strings are empty, which is what kZeros means for them.
     if (move.input != kZeros) {
       ONCILLA_TRY(
           RunMove(Simplified(move), inputs[move.input].strings(), out[move.output], growth));

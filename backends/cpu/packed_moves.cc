@@ -1,4 +1,5 @@
-// Elements that share bytes are taken apart, moved, and put together again: one place for all ops.
+// Elements that share bytes are unpacked, moved and packed again: one wrapper for all ops that
+// move.
 #include "backends/cpu/packed_moves.h"
 
 #include <algorithm>
@@ -8,7 +9,8 @@
 namespace oncilla::cpu {
 namespace {
 
-// The same facts, with a byte for each element. What is known of the value is in bits, and goes.
+// The same facts with a byte for each element. Known values are dropped, since they are stored as
+// bits.
 Facts AsBytes(std::span<const Fact> facts) {
   Facts out(facts.begin(), facts.end());
   for (Fact& fact : out) {

@@ -1,4 +1,4 @@
-// Squares of four by four elements are turned in registers, what is left of a matrix one by one.
+// Four by four elements are transposed in registers; the edges of a matrix element by element.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/transpose.cc"
 // clang-format off

@@ -10,7 +10,8 @@
 #include "engine/base/half.h"
 #include "hwy/highway.h"
 
-// Loops of a few steps over arrays of vectors, which must end up in registers.
+// For loops of a few steps over arrays of vectors: only when they are unrolled do compilers keep
+// the arrays in registers.
 #undef ONCILLA_UNROLL
 #define ONCILLA_UNROLL _Pragma("GCC unroll 16")
 
@@ -22,20 +23,21 @@ using Floats = hn::ScalableTag<float>;
 using Vector = hn::Vec<Floats>;
 constexpr int kLanes = HWY_LANES(float);
 
-// v within bounds; what is NaN stays so.
+// v within bounds; NaN stays NaN.
 HWY_INLINE Vector Bounded(Vector low, Vector high, Vector v) {
-  // v stands second: x86 gives back the second operand when one is NaN, and NEON the NaN.
+  // v is the second operand: min and max of x86 return the second operand when one is NaN, those of
+  // NEON return the NaN.
   const Vector bounded = hn::Min(high, hn::Max(low, v));
 #if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
-  return hn::IfThenElse(hn::Eq(v, v), bounded, v);  // lane by lane, comparisons decide
+  return hn::IfThenElse(hn::Eq(v, v), bounded, v);  // emulated Min and Max drop a NaN
 #else
   return bounded;
 #endif
 }
 
-// Loads and stores of a part touch only that part: what lies behind may be another thread's, or no
-// memory at all. Instruction sets without masks go through a vector of their own; what Highway does
-// there reads a whole aligned vector, and writes one back.
+// Partial loads and stores touch only the lanes they name: what lies behind may belong to another
+// thread, or be unmapped. Instruction sets without masks go through a vector on the stack, because
+// Highway's partial stores read and write a whole aligned vector there.
 
 #undef ONCILLA_NO_MASKS
 #define ONCILLA_NO_MASKS (HWY_MEM_OPS_MIGHT_FAULT && HWY_TARGET != HWY_AVX2)
@@ -67,7 +69,7 @@ HWY_INLINE void StoreSome(Vector v, float* to, int64_t count) {
 #endif
 }
 
-// Half where the instruction set converts it. The others go lane by lane.
+// Half as vectors where the instruction set converts it; element by element elsewhere.
 #undef ONCILLA_CONVERTS_HALF
 #ifdef HWY_DISABLE_F16C
 #define ONCILLA_CONVERTS_HALF 0
@@ -107,7 +109,7 @@ HWY_INLINE void StoreAll(Vector v, Half* to) {
   for (int i = 0; i < kLanes; ++i) to[i] = Half(lanes[i]);
 #endif
 }
-// To the nearest, ties to even; a NaN stays one.
+// Rounds to nearest, ties to even; a NaN stays a NaN.
 HWY_INLINE void StoreAll(Vector v, BFloat16* to) {
   const hn::RebindToUnsigned<Floats> words;
   const hn::RebindToSigned<Floats> ints;
@@ -122,8 +124,8 @@ HWY_INLINE void StoreAll(Vector v, BFloat16* to) {
              reinterpret_cast<uint16_t*>(to));
 }
 
-// Parts of 16-bit vectors: with masks where the instruction set has them for 16 bits, else through
-// a whole one.
+// Partial 16-bit vectors: with masks where the instruction set has them for 16-bit lanes, else
+// through a whole vector.
 #undef ONCILLA_MASKS_HALVES
 #define ONCILLA_MASKS_HALVES (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3)
 

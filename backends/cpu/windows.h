@@ -1,4 +1,4 @@
-// Walks over the windows of a geometry, for plain code. Pixels are counted over the whole tensor,
+// Loops over the windows of a geometry, for plain code. Pixels are counted over the whole tensor,
 // samples included; taps over the window, depth first.
 #pragma once
 
@@ -26,7 +26,7 @@ void ForTaps(const WindowGeometry& g, int64_t pixel, F&& f) {
   }
 }
 
-// An output pixel by its place, for walks from one pixel to the next without divisions.
+// An output pixel by its coordinates, to go from one pixel to the next without divisions.
 struct WindowPlace {
   WindowPlace(const WindowGeometry& g, int64_t pixel) : g(g) {
     for (size_t i = kMaxSpatial; i-- > 0; pixel /= g.axis[i].out) at[i] = pixel % g.axis[i].out;

@@ -1,4 +1,4 @@
-// The backend's row: which devices are offered, and opening one.
+// The backend's row for the engine: which devices are offered, and how one is opened.
 //
 // Devices of type CPU are offered only when asked for, so that a machine without a GPU runs on the
 // threaded CPU backend by itself.
@@ -30,8 +30,8 @@ bool Offered(const FoundDevice& device, const DiscoverOptions& options,
   return true;
 }
 
-// Everything found, with the info of each; ordinals count all devices, offered or not, so that they
-// mean the same whatever the options are.
+// All devices that were found, each with its info. Ordinals count offered and other devices alike,
+// so that an ordinal means the same device whatever the options are.
 std::vector<std::pair<FoundDevice, DeviceInfo>> FindAll(std::vector<std::string>* notes) {
   Discovery discovery = Discover(LibraryOptions::FromEnvironment());
   if (notes != nullptr) {

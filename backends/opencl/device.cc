@@ -1,5 +1,5 @@
-// The device: it joins the rows, the program cache, memory and queues; each of those files holds
-// the thinking.
+// The device joins recipes, the program cache, memory and queues. It decides little itself; the
+// files that it calls say why.
 #include "backends/opencl/device.h"
 
 #include <algorithm>
@@ -14,11 +14,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a commitment may take where nobody says, and on closing one that nobody waited for.
+// How long a driver may take to commit memory where the caller sets no limit; and how long Close
+// waits for commitments that a caller gave up waiting for.
 constexpr std::chrono::milliseconds kCommitLimit(60'000), kLateLimit(1000);
 constexpr int64_t kDummyBytes = 1024;  // more than any vector load of a kernel
 
-// What an earlier process found on this device with this driver and these probes, or a new probe.
+// The result of an earlier process for this device, driver and set of probes; otherwise probes now.
 ProbeResult ProbeOrRecall(const FoundDevice& device, DiskCache* disk) {
   const ProbeSources sources = ProbeSources::Embedded();
   Sha256 hash;
@@ -47,7 +48,7 @@ ProbeResult ProbeOrRecall(const FoundDevice& device, DiskCache* disk) {
     if (disk != nullptr) in_use.emplace(*disk, key);
     result = Probe(device, sources);
   }
-  // A failure may be of the moment (no memory), so it is not kept.
+  // A failure that may pass (no memory, for one) is not stored.
   if (disk != nullptr && result.failure.empty() && !result.of_the_moment) {
     disk->Store(key, ToText(result));
   }
@@ -155,8 +156,8 @@ Result<std::unique_ptr<Kernel>> ClDevice::Prepare(const NodeView& node, const Ea
   ONCILLA_TRY(CheckOpen());
   ONCILLA_ASSIGN(const KernelRow* row, FindRunnable(node, capabilities_));
   Capabilities caps = capabilities_;
-  // A driver may allow one kernel smaller groups than others once it is compiled (registers); the
-  // recipe is then made again for groups that fit.
+  // Once a kernel is compiled, its driver may allow it smaller groups than the device does
+  // (registers, for one). The recipe is then made again for groups that fit.
   for (int attempt = 0;; ++attempt) {
     ONCILLA_ASSIGN(const Recipe recipe, row->make(node, caps));
     if (attempt == 0 && !recipe.decision.ignored.empty()) WarnOfIgnored(recipe.decision);
@@ -171,7 +172,7 @@ Result<std::unique_ptr<Kernel>> ClDevice::Prepare(const NodeView& node, const Ea
     }
     std::unique_ptr<ClKernel> kernel = *std::move(made);
     for (const Fact& fact : node.inputs) {
-      // Plan inputs have no buffer, and packed constants a size of their own.
+      // Plan inputs have no buffer, and packed constants have a size of their own.
       const bool dense = !fact.absent() && !fact.has_value() && !fact.constant && fact.fixed();
       kernel->input_bytes.push_back(dense ? fact.desc().bytes() : 0);
     }
@@ -311,7 +312,7 @@ Status ClDevice::LookAfterLate(const EarlyEnd& end) {
 std::optional<FreeMemory> ClDevice::free_memory() const {
   constexpr std::string_view kExtension = "cl_amd_device_attribute_query";
   if (found_.facts.HasExtension(kExtension)) {
-    constexpr cl_device_info kGlobalFreeMemory = 0x4039;  // in KiB: all, then the largest piece
+    constexpr cl_device_info kGlobalFreeMemory = 0x4039;  // in KiB: all, then the largest block
     size_t kib[2] = {};
     const auto lock = Caller();
     if (api().GetDeviceInfo(found_.id, kGlobalFreeMemory, sizeof(kib), kib, nullptr) ==
@@ -390,8 +391,8 @@ bool ClDevice::Poll(const EventPtr& event) {
 Status ClDevice::Wait(const EventPtr& event, Deadline deadline) {
   auto& mine = static_cast<ClEvent&>(*event);
   const auto lock = Caller();
-  // What the queue has settled already is known without asking the driver. Looking in on work
-  // that goes on is not counted.
+  // The outcome of settled work is known without a call to the driver. Polling work that goes on is
+  // not counted as a wait.
   const bool asks = mine.queue != nullptr;
   Status status = WaitForEvent(mine, deadline);
   if (asks && status.code() != Code::kDeadlineExceeded) ++waits_;

@@ -82,7 +82,7 @@ class ClDevice : public Device, public TellsFreeMemory, public HostObjects, publ
   void CloseBy(Deadline deadline) override { health_.close_by = deadline.time_since_epoch(); }
   void Close() override;
 
-  // Of HostObjects (host_objects.cc).
+  // The functions of HostObjects (host_objects.cc).
   Result<WrappedMemory> WrapMemory(void* buffer, int64_t offset, int64_t bytes) override;
   Result<std::pair<void*, int64_t>> MemoryOf(const BufferView& view) override;
   bool Overlap(const BufferView& a, const BufferView& b) override;

@@ -37,7 +37,7 @@ def serve_rate(workers, requests):
 
 
 class Timed(oncilla_ray.Predictor):
-    """Says when each batch was computed, and by whom; it has run before the first."""
+    """Adds to each batch when and by which process it was computed. The model has run once before the first batch."""
 
     def __init__(self, path, example, **options):
         super().__init__(path, **options)
@@ -51,7 +51,7 @@ class Timed(oncilla_ray.Predictor):
 
 
 def data_rate(workers, requests):
-    """Rows a second while all actors work: they do not start and end together."""
+    """Rows a second while all actors work, since they do not start and end together."""
     data = ray.data.from_numpy(np.concatenate(requests)).rename_columns({"data": "image"}).repartition(8 * workers)
     rows = data.map_batches(Timed, fn_constructor_args=(MODEL, requests[0]), fn_constructor_kwargs={"outputs": ["label"]},
                             compute=ray.data.ActorPoolStrategy(size=workers), num_cpus=1, batch_size=len(requests[0])).take_all()

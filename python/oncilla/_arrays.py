@@ -1,4 +1,4 @@
-"""What is no plain contiguous array as tensors of the library: lists, strings, types of ml_dtypes, DLPack, sequences."""
+"""Tensors from values other than plain contiguous arrays: lists, strings, types of ml_dtypes, DLPack, sequences."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ _TENSOR, _SEQUENCE, _OPTIONAL, _OPTIONAL_SEQUENCE = range(4)
 
 
 def string_bytes(value: Any) -> bytes:
-    """The bytes of a string; str as UTF-8, with what was no UTF-8 when it was read."""
+    """The bytes of a string. A str becomes UTF-8; its surrogates become the bytes that they were read from."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape")
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -30,7 +30,7 @@ def strings_array(strings: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any,
 
 
 def extended_array(tensor: _oncilla.Tensor) -> np.ndarray[Any, Any]:
-    """An array of a type that only ml_dtypes has; packed types have a byte for each element there."""
+    """An array of a type that only ml_dtypes has, where packed types take a byte for each element."""
     dtype = _types.numpy_dtype(tensor.code)
     raw = np.asarray(tensor)
     bits = _types.PACKED_BITS.get(tensor.code)
@@ -82,13 +82,13 @@ def from_array(array: np.ndarray[Any, Any], name: str = "") -> _oncilla.Tensor:
     if _types.is_extended(code):
         return _oncilla.wrap_bytes(array.view(f"u{array.itemsize}"), code, list(array.shape))
     tensor = _oncilla.wrap(array)
-    if tensor is None:  # memory that is aligned for NumPy and not for its element size: complex numbers
+    if tensor is None:  # aligned for NumPy but not to the element size: complex numbers
         tensor = _oncilla.wrap_bytes(array, code, list(array.shape))
     return tensor
 
 
 def _from_numbers(name: str, value: Any, code: int | None) -> _oncilla.Tensor:
-    """Lists and numbers of Python's take the type that the model declares, where they have a value of that type."""
+    """Converts Python's lists and numbers to the type that the model declares, where their values fit that type."""
     array = np.asarray(value)
     if array.dtype == object or array.dtype.kind in "SUT":
         if code not in (None, _types.STRING):
@@ -162,7 +162,7 @@ def _sequence(name: str, value: Any, code: int) -> _oncilla.Tensor:
 
 
 def converter(declared: _Declared) -> Callable[[str, Any], _oncilla.Tensor]:
-    """The function that a model calls for inputs that are no plain arrays: by what it declares for the name."""
+    """The function that converts a model's inputs other than plain arrays, by what the model declares for the name."""
 
     def convert(name: str, value: Any) -> _oncilla.Tensor:
         if isinstance(value, _oncilla.Tensor):

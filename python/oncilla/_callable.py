@@ -1,4 +1,4 @@
-"""Callables with OpenCL objects of the program's own: methods added to the types of the extension module."""
+"""Callables with OpenCL objects of the program: methods added to the types of the extension module."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

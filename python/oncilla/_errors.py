@@ -41,7 +41,7 @@ class CancelledError(Error):
 
 
 class UnknownError(Error):
-    """A failure of no known kind."""
+    """A failure of an unknown kind."""
 
 
 class InvalidArgumentError(Error, ValueError):
@@ -67,7 +67,7 @@ class ModelFileNotFoundError(NotFoundError, FileNotFoundError):
 
 
 class AlreadyExistsError(Error):
-    """A name is taken."""
+    """A name is already taken."""
 
     code = "ALREADY_EXISTS"
 

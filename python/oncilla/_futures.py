@@ -87,7 +87,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def start(begin: Callable[[int], _oncilla.PendingRun]) -> Run:
-    """Begins a run, given its number, and returns its future."""
+    """Starts a run, given its number, and returns its future."""
     global _thread
     run, number = Run(), next(_numbers)
     with _lock:

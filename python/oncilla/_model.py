@@ -20,7 +20,7 @@ Rule = _Callable[[str, str, str], "str | None"]
 
 
 class _Declared:
-    """What a signature declares. It does not know its model: in a circle neither would be freed when it is let go."""
+    """What a signature declares. It has no reference to its model, because a cycle would keep both from being freed at once."""
 
     def __init__(self, key: str, inputs: list[Info], outputs: list[Info]) -> None:
         self.key = key
@@ -30,7 +30,7 @@ class _Declared:
 
 
 class Signature:
-    """One signature of a model: what it takes and gives; a call runs it."""
+    """One signature of a model: its inputs and outputs; a call runs it."""
 
     def __init__(self, model: Model, declared: _Declared) -> None:
         self._model = model
@@ -144,9 +144,9 @@ class Model(_oncilla.ModelBase):
             trace: str | bool | None = None) -> Result:
         """Runs the model and waits for the results.
 
-        `inputs` by name; of TensorFlow models any tensor of the graph can be fed and fetched ("conv1/Relu:0"). `outputs` are
+        `inputs` are given by name; any tensor of a TensorFlow graph can be fed and fetched ("conv1/Relu:0"). `outputs` are
         the names to compute (None: all of the signature), `targets` nodes of a TensorFlow graph to run for their side
-        effects. `device` is that of this run. `timeout` is in seconds; it and `cancel` end the run within milliseconds, as
+        effects. `device` is the device of this run. `timeout` is in seconds; it and `cancel` end the run within milliseconds, as
         does Ctrl-C in the main thread. `keep` names outputs that stay on the device as oncilla.Tensor, to be fed to later
         runs (True: all). `into` gives writable arrays that outputs are written to. `trace` records "software", "hardware" or
         "full" for Result.trace.
@@ -177,7 +177,7 @@ class Model(_oncilla.ModelBase):
     def prepare(self, inputs: Mapping[str, Any] | None = None, *, signature: str | None = None,
                 outputs: str | Iterable[str] | None = None, device: str | None = None) -> None:
         """Does the work of a first run except computing: compiles, plans memory, makes kernels for inputs of these shapes and
-        uploads the weights. Without inputs, as far as the declared shapes allow."""
+        uploads the weights. Without inputs, it does as much as the declared shapes allow."""
         self._prepare(dict(inputs or {}), self._options({"signature": signature, "outputs": outputs, "device": device}),
                       self._converter(signature))
 
@@ -204,7 +204,7 @@ class Model(_oncilla.ModelBase):
         spec = self.variables.get(name)
         code = None if spec is None else _types.CODES.get(spec.dtype)
         tensor = _arrays.to_tensor(name, value, code)
-        # The library refers to the memory from now on: an array of the program's may change.
+        # The library keeps a reference to the memory, and an array of the program may change.
         self._assign_variable(name, _oncilla.copy(tensor))
 
     @property
@@ -225,13 +225,13 @@ class Model(_oncilla.ModelBase):
         self._place_by(rule)
 
     def plan(self, signature: str | None = None, device: str | None = None) -> Plan:
-        """Which node runs where and why, and what memory the model's plans take at their peak; `print` it, or look at it in
-        a notebook. Memory is known of shapes that were run or prepared."""
+        """Where each node runs and why, and the peak memory of the model's plans; `print` it, or show it in a notebook.
+        Memory is known for shapes that were run or prepared."""
         return read_plan(self._placement(signature, device), self.session.memory_data(), self._label)
 
     def close(self) -> int:
-        """Waits for the model's runs, frees its memory, and its session's where load() made that for it; returns how many
-        bytes. The model then refuses to run."""
+        """Waits for the model's runs and frees its memory, and its session where load() made one for it. Returns the number
+        of bytes freed. The model then refuses to run."""
         if self._closed_bytes is not None:
             return 0
         self._closed_bytes = self._unload()

@@ -1,4 +1,4 @@
-"""Where the nodes of a model run, and what memory that takes."""
+"""Where the nodes of a model run, and how much memory they take."""
 from __future__ import annotations
 
 import collections
@@ -49,7 +49,7 @@ class Plan:
 
     @property
     def peak_bytes(self) -> int:
-        """The most that one run takes for intermediate values, over the shapes that are known; 0 before any."""
+        """The most bytes that a run takes for intermediate values, over all known shapes; 0 where none is known."""
         return max((memory.peak_bytes for memory in self.memory), default=0)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What 16 bits cost in accuracy."""
+"""The cost of 16-bit storage in accuracy."""
 from __future__ import annotations
 
 import dataclasses

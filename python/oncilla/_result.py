@@ -10,7 +10,7 @@ TRACE_FORMATS = {"chrome": 0, "step_stats": 1}
 
 
 class Result(dict[str, Any]):
-    """The outputs of a run by name: arrays of NumPy's, which are read-only where they share memory with the model or with
+    """The outputs of a run by name: NumPy arrays, which are read-only where they share memory with the model or with
     each other; tensors on devices where the run kept them there; lists and None for sequences and optional values.
     """
 
@@ -23,8 +23,8 @@ class Result(dict[str, Any]):
         return self._native.report()
 
     def trace(self, format: str = "chrome") -> bytes:
-        """What the run did when, of a run with `trace`: JSON for Perfetto ("chrome"), or a serialized
-        tensorflow.RunMetadata ("step_stats"). FailedPreconditionError without."""
+        """The trace of a run that was made with `trace`: JSON for Perfetto ("chrome"), or a serialized
+        tensorflow.RunMetadata ("step_stats"). FailedPreconditionError for other runs."""
         if format not in TRACE_FORMATS:
             raise ValueError(f"there is no format {format!r}; there are {', '.join(TRACE_FORMATS)}")
         return self._native.trace(TRACE_FORMATS[format])

@@ -40,12 +40,12 @@ class ClosedSessions:
 
 
 class Runtime(_oncilla.RuntimeBase):
-    """The devices of this machine, which are listed without opening any. Sessions of one runtime share its threads and a
-    limit on what they take of a device together.
+    """The devices of this machine, which are listed without opening any. Sessions of one runtime share its threads, and a
+    limit on the memory that they take of a device together.
 
     `opencl_cpu_devices` lists OpenCL devices of type CPU as GPU:n too, to use OpenCL without a GPU. `threads` is the size of
     the pool (0: all processors), `cache_dir` where compiled OpenCL programs are kept. Messages go to the logger "oncilla";
-    `log_level` is the lowest that the library makes, by default what that logger takes now.
+    `log_level` is the lowest level of messages that it makes, by default the logger's level now.
 
     >>> runtime = oncilla.Runtime(threads=2)
     >>> runtime.devices()[0].short_name
@@ -101,7 +101,7 @@ _lock = threading.Lock()
 
 
 def default_runtime() -> Runtime:
-    """The runtime that load() and Session() use where they are given none."""
+    """The runtime that load() and Session() use by default."""
     global _default
     with _lock:
         if _default is None or _default._pid != os.getpid():  # a forked child needs its own

@@ -97,7 +97,7 @@ class Session(_oncilla.SessionBase):
         if isinstance(model, Graph):
             _oncilla._load_graph(loaded, self, model, stored, eager)
         elif isinstance(model, (bytes, bytearray, memoryview)):
-            # What could change in place is copied: the engine reads weights as long as the model lives.
+            # Bytes that could change are copied, because the engine reads weights as long as the model lives.
             held = model if isinstance(model, bytes) else bytes(model)
             loaded._load_bytes(self, held, name, tag_text, stored, eager, progress)
         else:
@@ -148,11 +148,11 @@ class Session(_oncilla.SessionBase):
         return MemoryInfo(**self._memory(device))
 
     def set_memory_limit(self, device: str, limit_bytes: int) -> None:
-        """Sets the memory limit of a device in use from now on. What is taken above it stays until it is freed."""
+        """Sets the memory limit of a device in use, from now on. Memory above it stays until it is freed."""
         self._set_memory_limit(device, limit_bytes)
 
     def memory_report(self) -> str:
-        """Who holds what: limits, owners, weights, plans with the node at their peak, the latest changes."""
+        """Who holds how much memory: limits, owners, weights, plans with the node at their peak, the latest changes."""
         return self._report(False)
 
     def memory_data(self) -> dict[str, Any]:
@@ -182,8 +182,8 @@ _open: weakref.WeakSet[Session] = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    """Ends runs that are under way on other threads: nothing may run while the process takes itself apart. Threads that come
-    back from the library from now on wait for the end of the process (python/src/unlock.h)."""
+    """Ends runs on other threads, because nothing may run while the process shuts down. Threads that return from the
+    library from now on wait for the end of the process (python/src/unlock.h)."""
     _oncilla.begin_end()
     for session in list(_open):
         if session._pid == os.getpid():

@@ -17,7 +17,7 @@ class TensorSpec:
     """An input, an output or a variable: its name, type and shape as far as they are known.
 
     `shape` is None where the rank is not known, and holds None for sizes that are not. `kind` is "tensor", "sequence",
-    "optional" or "optional sequence"; of the latter ones dtype and shape are those of their tensors.
+    "optional" or "optional sequence"; for all but the first, dtype and shape are those of their tensors.
     """
 
     name: str
@@ -32,7 +32,7 @@ class TensorSpec:
 
     def array(self, value: Any) -> np.ndarray[Any, Any]:
         """`value` as an array of the declared type, as a run takes it: lists and numbers take that type where they have a
-        value of it, arrays must have it and are returned without a copy where they are dense. The shape is not looked at.
+        value of it, arrays must have it and are returned without a copy where they are dense. The shape is not checked.
 
         >>> oncilla.TensorSpec("x", "float32", (None,)).array([1, 2])
         array([1., 2.], dtype=float32)

@@ -1,5 +1,5 @@
-// Arrays of NumPy's as tensors and back. The module is not built against NumPy: arrays come and go
-// by Python's buffer interface, which knows all types but those of ml_dtypes and strings.
+// Converts NumPy arrays to tensors and back. The module is not built against NumPy: arrays pass
+// through Python's buffer interface, which supports all types but those of ml_dtypes and strings.
 #include "python/src/arrays.h"
 
 #include <cstring>
@@ -9,7 +9,8 @@
 namespace oncilla_python {
 namespace {
 
-// Native byte order only: NumPy writes '<' and '>' where it is not. 0 for what is no type of ours.
+// Native byte order only, since NumPy writes '<' or '>' for others. Returns 0 for a type that the
+// engine lacks.
 oncilla_dtype ReadFormat(const char* format, Py_ssize_t size) {
   const auto integer = [&](bool is_signed) {
     switch (size) {

@@ -62,7 +62,7 @@ Callable* Make(nb::handle self, nb::object signature, nb::tuple inputs,
   return callable.release();
 }
 
-// Results by position: one alone, or a tuple.
+// Results by position: a single value, or a tuple.
 nb::object ValuesOf(const Callable& callable, ResultHandle result, const std::vector<Feed>& fed) {
   const size_t count = oncilla_result_count(result.get());
   nb::list values;
@@ -93,7 +93,7 @@ nb::object Call(Callable& callable, nb::handle values, oncilla_call_options opti
   return result;
 }
 
-// Inputs that a Python iterator gives, read on a thread of the prefetcher's.
+// The inputs that a Python iterator gives, read on a thread of the prefetcher.
 struct Source {
   nb::object iterator;
   const Callable* callable = nullptr;

@@ -1,4 +1,4 @@
-// Notes that threads of the library leave, and the calls by which Python takes them up.
+// Notes that threads of the library leave, and the calls by which Python handles them.
 #include "python/src/deferred.h"
 
 #include <condition_variable>
@@ -31,7 +31,7 @@ Notes& TheNotes() {
   return *notes;
 }
 
-// A main thread that computes in Python takes notes up too.
+// A main thread that computes in Python handles notes too.
 void AskMainThread() {
   static std::atomic<bool> asked{false};
   if (asked.exchange(true)) return;
@@ -97,7 +97,8 @@ void DrainSlow() {
 void DefineDeferred(nb::module_& m) {
   m.def("drain", &Drain);
   m.def("begin_end", &BeginEnd);
-  // The numbers of runs that are over; an empty list after wake_waiting(). Waits without the lock.
+  // Returns the numbers of runs that have ended; an empty list after wake_waiting(). Waits without
+  // the interpreter's lock.
   m.def("wait_for_runs", [] {
     std::vector<uintptr_t> runs;
     {

@@ -1,4 +1,4 @@
-// The class Runtime: the devices of the machine, and where messages go.
+// The class Runtime: the devices of the machine, and where messages are sent.
 #include <nanobind/stl/string.h>
 
 #include "python/src/deferred.h"

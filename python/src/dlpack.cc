@@ -1,4 +1,4 @@
-// DLPack's structs, as its specification lays them out, and what becomes of them.
+// DLPack's structs, as its specification defines them, and the conversions to and from tensors.
 #include "python/src/dlpack.h"
 
 #include <oncilla/oncilla_opencl.h>
@@ -84,7 +84,7 @@ constexpr TypeRow kTypes[] = {
     {ONCILLA_FLOAT8E8M0, kFloat8E8M0, 8},
 };
 
-// What an exported tensor needs besides the struct.
+// What an exported tensor keeps alive besides the struct.
 struct Exported {
   nb::object tensor;  // null where `copy` holds the bytes
   void* copy = nullptr;
@@ -92,7 +92,8 @@ struct Exported {
   ~Exported() { std::free(copy); }
 };
 
-// Consumers may call deleters on any thread, with or without the lock, and after the interpreter.
+// Consumers may call deleters on any thread, with or without the interpreter's lock, even after the
+// interpreter has ended.
 void FreeExported(void* context) {
   if (Py_IsInitialized() == 0 || InterpreterEnds()) return;
   nb::gil_scoped_acquire locked;
@@ -144,7 +145,7 @@ void CopyBytes(const oncilla_tensor* handle, Exported& exported) {
   if (bytes > 0) std::memcpy(exported.copy, oncilla_tensor_data(handle), bytes);
 }
 
-// Frees a struct that no consumer took: its capsule still has the name it was made with.
+// Frees a struct that no consumer took, which is so while its capsule has its original name.
 template <class Managed>
 nb::object MakeCapsule(std::unique_ptr<Managed> managed, const char* name) {
   PyObject* capsule = PyCapsule_New(managed.get(), name, [](PyObject* self) {
@@ -158,12 +159,12 @@ nb::object MakeCapsule(std::unique_ptr<Managed> managed, const char* name) {
   return nb::steal(capsule);
 }
 
-// Whether a tensor of a capsule lies dense and row-major, and its size in bytes.
+// Whether the tensor of a capsule is dense and row-major; also counts its elements.
 bool IsDense(const DLTensor& t, int64_t* elements) {
   *elements = 1;
   for (int32_t i = 0; i < t.ndim; ++i) {
     if (t.shape[i] < 0 || __builtin_mul_overflow(*elements, t.shape[i], elements)) {
-      throw nb::value_error("the capsule's shape is none");
+      throw nb::value_error("the capsule's shape is not valid");
     }
   }
   if (t.strides == nullptr || *elements == 0) return true;
@@ -209,7 +210,7 @@ TensorHandle Take(const DLTensor& t, std::unique_ptr<Kept> owner) {
   for (const TypeRow& r : kTypes) {
     if (r.code == t.dtype.code && r.bits == t.dtype.bits && t.dtype.lanes == 1) row = &r;
   }
-  if (row == nullptr) throw nb::type_error("the capsule's element type is none that models have");
+  if (row == nullptr) throw nb::type_error("the capsule's element type is not supported");
   int64_t elements = 0, bytes = 0;
   const bool dense = IsDense(t, &elements);
   const size_t item = row->bits / 8u;
@@ -278,7 +279,8 @@ nb::object ToDlpack(nb::handle tensor, int version, bool copy) {
   return MakeCapsule(std::move(managed), "dltensor");
 }
 
-// The capsule is renamed only once the tensor is there, so that a refused one still frees itself.
+// The capsule is renamed only once the tensor exists, so that a refused capsule still frees its
+// struct.
 nb::object FromDlpack(nb::handle capsule) {
   PyObject* object = capsule.ptr();
   if (PyCapsule_IsValid(object, "dltensor_versioned") != 0) {
@@ -290,7 +292,7 @@ nb::object FromDlpack(nb::handle capsule) {
     return WrapTensor(std::move(tensor));
   }
   if (PyCapsule_IsValid(object, "dltensor") == 0) {
-    throw nb::type_error("this is no capsule of DLPack, or one that was used already");
+    throw nb::type_error("this is not a DLPack capsule, or it was consumed already");
   }
   auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(object, "dltensor"));
   TensorHandle tensor = Take(managed->tensor, Keep(managed));

@@ -1,4 +1,4 @@
-// Failures of the C interface as exceptions: a class for each code, from python/oncilla/_errors.py.
+// Failures of the C interface as exceptions: each code has a class in python/oncilla/_errors.py.
 #include "python/src/deferred.h"
 
 namespace oncilla_python {

@@ -1,4 +1,5 @@
-// Cancels a run from the handler of SIGINT: cancelling a token is one atomic store.
+// Cancels a run from the handler of SIGINT. This is safe because cancelling a token is one atomic
+// store.
 #include "python/src/interrupt.h"
 
 #include <atomic>
@@ -32,7 +33,7 @@ bool RaisesKeyboardInterrupt() {
   return nb::handle(get)(nb::handle(number)).is(usual);
 }
 
-// The main thread's; made anew after it was cancelled.
+// The main thread's token; replaced after it was cancelled.
 oncilla_cancellation* OurToken() {
   static oncilla_cancellation* token = nullptr;
   if (token == nullptr || was_cancelled.exchange(false)) {

@@ -1,4 +1,4 @@
-// The class Model: what it declares, runs, variables, placement.
+// The class Model: its declarations, runs, variables and placement.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -9,7 +9,8 @@
 namespace oncilla_python {
 namespace {
 
-// What a hook of the program raised while the library called it; raised again afterwards.
+// An exception that a hook of the program raised while the library called it; raised again after
+// the call.
 struct HookFailure {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   void Catch(nb::python_error& failure) {
@@ -39,8 +40,8 @@ void OnProgress(void* user, const char* what, double fraction) {
   }
 }
 
-// A device for a node, from the program's rule; what the rule raises is no preference and is told
-// as any failure that nobody can catch.
+// The device of a node by the program's rule. A rule that raises states no preference; the
+// exception is reported like any that nobody can catch.
 const char* Place(void* rule, const char* node, const char* op, const char* stored) {
   static thread_local std::string device;
   if (Py_IsInitialized() == 0 || InterpreterEnds()) return nullptr;
@@ -97,7 +98,7 @@ nb::object Finish(Model& model, Request& request) {
   return request.MakeResult(model.handle.get(), ResultHandle(result));
 }
 
-// Frees the feeds of a request before what they held is given back.
+// Frees the feeds of a request, then releases the objects that they held.
 template <class F>
 nb::object Drained(F&& body) {
   nb::object result;
@@ -150,7 +151,7 @@ void Prepare(Model& model, nb::dict inputs, nb::dict options, nb::object convert
   });
 }
 
-// A run on a thread of the session; RunIsOver tells its number.
+// A run on a thread of the session; RunIsOver reports its number.
 struct PendingRun {
   Handle<oncilla_run, oncilla_run_free> handle;
   std::vector<Feed> feeds;
@@ -239,7 +240,7 @@ void Load(Model& model, const Session& session, nb::bytes path, const std::strin
          });
 }
 
-// The bytes stay the object's, which lives as long as the model needs them.
+// The bytes belong to the object, which lives as long as the model needs them.
 void LoadBytes(Model& model, const Session& session, nb::object bytes, const std::string& name,
                const std::string& tags, int stored_devices, bool eager, nb::object progress) {
   oncilla_session* in = Need(session);
@@ -253,7 +254,7 @@ void LoadBytes(Model& model, const Session& session, nb::object bytes, const std
            if (failure == nullptr) (void)kept.release();  // ReleaseLater has it
            return failure;
          });
-  // On a failure the view goes with `kept`.
+  // On a failure the view is released with `kept`.
 }
 
 std::string Placement(const Model& model, nb::object signature, nb::object device) {
@@ -393,8 +394,8 @@ void DefineModel(nb::module_& m) {
              }
              oncilla_tensor_info info{};
              info.size = sizeof(info);
-             // There may be none because the graph cannot be read: this says why, or that index 0
-             // is out of range.
+             // There may be no variable because the graph cannot be read: this call tells why, or
+             // that index 0 is out of range.
              oncilla_status* none = count == 0 ? oncilla_model_variable(of, 0, &info) : nullptr;
              if (oncilla_status_code(none) != ONCILLA_INVALID_ARGUMENT)
                Check(none);

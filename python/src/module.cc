@@ -1,4 +1,4 @@
-// The extension module oncilla._oncilla: what the Python half of the package is written over.
+// The extension module oncilla._oncilla, on which the Python half of the package is built.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -35,7 +35,7 @@ nb::handle PythonHelper(const char* name) {
 
 NB_MODULE(_oncilla, m) {
   using namespace oncilla_python;
-  // Results may outlive the interpreter's last collection; that is no fault of the program's.
+  // Results may outlive the interpreter's last collection, which is not the program's fault.
   nb::set_leak_warnings(false);
   m.def("set_helpers", [](nb::dict given) { helpers = given.release().ptr(); });
   m.def("version", &oncilla_version);

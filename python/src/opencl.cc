@@ -1,5 +1,5 @@
-// Tensors in OpenCL buffers of the program's, and the other way round. Handles of OpenCL are passed
-// as numbers, which is how pyopencl gives them (`buffer.int_ptr`).
+// Tensors in OpenCL buffers of the program, and OpenCL buffers of tensors. Handles of OpenCL are
+// passed as numbers, as pyopencl gives them (`buffer.int_ptr`).
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <oncilla/oncilla_opencl.h>

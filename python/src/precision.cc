@@ -1,4 +1,4 @@
-// What 16 bits cost: a model run in both precisions and compared.
+// The cost of 16-bit storage: runs a model in both precisions and compares the results.
 #include <nanobind/stl/string.h>
 #include <oncilla/oncilla_precision.h>
 

@@ -10,7 +10,7 @@
 namespace oncilla_python {
 namespace {
 
-// What the model declares for an output; a tensor where nothing does.
+// The kind that the model declares for an output; a tensor where it declares nothing.
 oncilla_kind KindOf(const oncilla_model* model, const char* name) {
   for (size_t s = 0; model != nullptr && s < oncilla_model_signature_count(model); ++s) {
     for (size_t i = 0; i < oncilla_model_output_count(model, s); ++i) {

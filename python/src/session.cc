@@ -75,7 +75,7 @@ std::string Report(const Session& session, bool json) {
     size_t needed = 0;
     oncilla_status* failure =
         oncilla_session_memory_report(of, json ? 1 : 0, text.data(), text.size(), &needed);
-    // Memory changes between two calls: some room for more.
+    // The report may grow between two calls, so it gets more room than was needed.
     if (failure == nullptr && needed > text.size()) {
       text.assign(needed + needed / 4, '\0');
       failure = oncilla_session_memory_report(of, json ? 1 : 0, text.data(), text.size(), &needed);
@@ -96,7 +96,7 @@ nb::object Upload(const Session& session, const Tensor& tensor, nb::object devic
   return nb::cast(Tensor{TensorHandle(made)});
 }
 
-// A call that counts the bytes it frees.
+// Calls a function that frees memory, and returns the number of bytes.
 template <class F>
 int64_t Freed(const Session& session, F&& call) {
   int64_t bytes = 0;

@@ -1,4 +1,4 @@
-// The class Tensor: memory of the library's, or of a device, as Python sees it.
+// The class Tensor: memory of the library or of a device, as Python sees it.
 #include <nanobind/stl/vector.h>
 
 #include "python/src/arrays.h"
@@ -8,7 +8,7 @@
 namespace oncilla_python {
 namespace {
 
-// The letter of a type in Python's buffer interface; types that have none are shown as their bytes.
+// The letter of a type in Python's buffer interface; types without a letter are shown as bytes.
 const char* FormatOf(oncilla_dtype dtype) {
   switch (dtype) {
     case ONCILLA_FLOAT32:
@@ -71,7 +71,7 @@ bool IsPacked(oncilla_dtype dtype) {
          dtype == ONCILLA_UINT2 || dtype == ONCILLA_FLOAT4E2M1;
 }
 
-// Shape and strides of an exported buffer; packed types are a row of bytes.
+// Shape and strides of an exported buffer; packed types are exported as a row of bytes.
 struct Exported {
   std::vector<Py_ssize_t> shape, strides;
 };

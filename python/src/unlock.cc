@@ -1,4 +1,4 @@
-// What becomes of threads when the interpreter ends.
+// What happens to threads when the interpreter ends.
 #include "python/src/unlock.h"
 
 namespace oncilla_python {

@@ -17,7 +17,7 @@ class ByteBudget {
  public:
   explicit ByteBudget(size_t most) : most_(most) {}
 
-  // False, and nothing taken, where it would be more than the most.
+  // Returns false, and takes nothing, where the sum would exceed the limit.
   bool Take(size_t bytes) {
     size_t now = held_;
     do {

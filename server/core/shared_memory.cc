@@ -1,4 +1,4 @@
-// Opening, reading and writing regions.
+// Opens, reads and writes regions.
 #include "server/core/shared_memory.h"
 
 #include <fcntl.h>

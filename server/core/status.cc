@@ -1,4 +1,4 @@
-// Codes, and what clients may read.
+// Codes of failures, and the text of them that clients may read.
 #include "server/core/status.h"
 
 #include <unistd.h>
@@ -20,7 +20,7 @@ struct HttpRow {
 
 constexpr HttpRow kHttpCodes[] = {
     {absl::StatusCode::kOk, 200},
-    {absl::StatusCode::kCancelled, 499},  // the client went away: nobody reads it but the log
+    {absl::StatusCode::kCancelled, 499},  // the client went away: only the log reads it
     {absl::StatusCode::kInvalidArgument, 400},
     {absl::StatusCode::kDeadlineExceeded, 504},
     {absl::StatusCode::kNotFound, 404},
@@ -35,7 +35,7 @@ constexpr HttpRow kHttpCodes[] = {
     {absl::StatusCode::kUnauthenticated, 401},
 };
 
-// What ForClients leaves out, longest first.
+// Text that ForClients removes, the longest first.
 std::vector<std::string>& Hidden() {
   static auto* hidden = new std::vector<std::string>;  // lives as long as any thread
   return *hidden;
@@ -96,7 +96,7 @@ std::string ForClients(std::string_view message) {
     ReplaceAll(text, path + "/", "");
     ReplaceAll(text, path, "the repository");
   }
-  // A machine called "localhost" tells nothing, and the names of devices hold that word.
+  // A machine called "localhost" reveals nothing, and the names of devices contain that word.
   if (HostName().size() > 2 && HostName() != "localhost")
     ReplaceAll(text, HostName(), "the server");
   text = ValidUtf8(text);

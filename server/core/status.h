@@ -1,5 +1,5 @@
-// Failures as the server tells them: one kind of status below both front ends, one table from codes
-// to HTTP's, and one place that keeps the server's paths out of what clients read.
+// Failures as the server reports them: one kind of status below both front ends, one table from
+// codes to those of HTTP, and one place that keeps the server's paths out of what clients read.
 #pragma once
 
 #include <oncilla/oncilla.hpp>

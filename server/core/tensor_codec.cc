@@ -1,4 +1,4 @@
-// Bytes to tensors and back.
+// Converts bytes to tensors, and back.
 #include "server/core/tensor_codec.h"
 
 #include <bit>

@@ -1,4 +1,4 @@
-// UTF-8, numbers and names.
+// Checks and parses UTF-8, numbers and names.
 #include "server/core/text.h"
 
 #include <algorithm>

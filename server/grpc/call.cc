@@ -1,4 +1,4 @@
-// Authorisation and the log of gRPC's calls.
+// Authorisation and logging of gRPC calls.
 #include "server/grpc/call.h"
 
 namespace oncilla::server {

@@ -1,4 +1,4 @@
-// Inference calls as reactors, which live until gRPC and the service are both done with them.
+// Inference calls as reactors. A reactor lives until both gRPC and the service are done with it.
 #include "server/grpc/infer_calls.h"
 
 #include <deque>
@@ -10,7 +10,7 @@
 namespace oncilla::server {
 namespace {
 
-// So many requests of a stream at the same time; more are read when the first is answered.
+// Requests of a stream that run at the same time; the next one is read when the first is answered.
 constexpr size_t kMostOfStream = 64;
 
 Clock::time_point DeadlineOf(const grpc::CallbackServerContext& context) {
@@ -108,8 +108,8 @@ class StreamCall : public grpc::ServerBidiReactor<inference::ModelInferRequest,
   void OnReadDone(bool ok) override {
     if (ok) Infer();
     {
-      // Only now: until here the message is in use, and answers that come meanwhile must not read
-      // the next into it.
+      // Allowed only from here on: until now the message is in use, and an answer that comes
+      // meanwhile must not read the next request into it.
       const std::lock_guard lock(mutex_);
       reading_ = false;
       read_all_ |= !ok;
@@ -151,7 +151,7 @@ class StreamCall : public grpc::ServerBidiReactor<inference::ModelInferRequest,
   StreamCall(Service* service, grpc::CallbackServerContext* context)
       : service_(service), context_(context), call_(service, context, "ModelStreamInfer") {}
 
-  // Begins the request that was read.
+  // Starts the request that was read.
   void Infer() {
     const auto answer = std::make_shared<Answer>();
     {
@@ -182,14 +182,15 @@ class StreamCall : public grpc::ServerBidiReactor<inference::ModelInferRequest,
       answer->message.set_error_message(ForClients(Message(outcome.status())));
       response->set_id(id);
     }
-    // Each request has one answer; clients that ask for it want to know that it is the last.
+    // Each request has one answer. Clients that ask for this parameter want to know that it is the
+    // last.
     (*response->mutable_parameters())["triton_final_response"].set_bool_param(true);
     const std::lock_guard lock(mutex_);
     call_.record.bytes_out += answer->message.ByteSizeLong();
     answer->ready = true;
   }
 
-  // Does what can be done next: writes the first answer, reads on, ends.
+  // Takes the next steps that are possible: writes the first answer, reads on, ends.
   void Advance() {
     bool finish = false;
     {
@@ -214,8 +215,8 @@ class StreamCall : public grpc::ServerBidiReactor<inference::ModelInferRequest,
   grpc::CallbackServerContext* const context_;
   GrpcCall call_;
   inference::ModelInferRequest message_;
-  // Held while an operation is started, so that none follows Finish; gRPC may call back within the
-  // call.
+  // Held while an operation is started, so that none is started after Finish. It is recursive
+  // because gRPC may call back within the call.
   std::recursive_mutex mutex_;
   std::deque<std::shared_ptr<Answer>> answers_;
   bool reading_ = true, read_all_ = false, writing_ = false, broken_ = false, finished_ = false;

@@ -1,4 +1,4 @@
-// Reading and writing a socket within limits.
+// Reads and writes a socket within limits of time and size.
 #include "server/http/connection.h"
 
 #include <arpa/inet.h>
@@ -16,7 +16,7 @@ namespace {
 thread_local Connection* current = nullptr;
 
 constexpr size_t kBufferBytes = 64 << 10;
-// How often a connection that waits looks up whether it should end.
+// How often a waiting connection checks whether it should end.
 constexpr auto kLookUp = std::chrono::milliseconds(250);
 
 void AddressOf(int socket, bool remote, std::string& ip, int& port) {
@@ -77,7 +77,7 @@ bool Connection::AwaitRequest(const std::atomic<bool>& stop) {
 void Connection::BeginBody(bool counted) {
   counted_ = counted;
   until_ = After(limits_.body);
-  // Chunks have heads of their own.
+  // Chunks have headers, for which there is some room.
   allowance_ = limits_.body_bytes + limits_.body_bytes / 8 + (64 << 10);
 }
 

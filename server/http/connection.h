@@ -25,7 +25,7 @@ struct ConnectionLimits {
   size_t body_bytes = 256 << 20;
 };
 
-// What is known of the request that a connection carries now, besides httplib's form of it.
+// Facts about the current request of a connection that httplib's form of it lacks.
 struct RequestFacts {
   std::string
       path;  // httplib sees "/" alone: its patterns are regular expressions, slow on long paths

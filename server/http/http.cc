@@ -1,4 +1,4 @@
-// From httplib's requests to routes, and back with errors as JSON.
+// Passes httplib's requests to routes, and turns failures into JSON.
 #include "server/http/http.h"
 
 #include <zlib.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kLongestPath = 1024;
 
-// Sets the response of a failure. A status that is set already stays.
+// Sets the response of a failure. A status that was set before stays.
 void Fail(httplib::Response& response, const absl::Status& status) {
   RequestFacts& facts = Connection::Current()->facts;
   facts.record.code = status.code();
@@ -22,7 +22,7 @@ void Fail(httplib::Response& response, const absl::Status& status) {
   response.set_content(Dump(ErrorJson(ForClients(Message(status)))), "application/json");
 }
 
-// A body that is packed with gzip or deflate, at most `most` bytes long when unpacked.
+// Unpacks a body that was compressed with gzip or deflate, to at most `most` bytes.
 absl::StatusOr<std::string> Unpacked(const std::string& body, size_t most, ByteHold& held) {
   z_stream stream{};
   constexpr int kAnyHeader = 32 + MAX_WBITS;
@@ -46,7 +46,7 @@ absl::StatusOr<std::string> Unpacked(const std::string& body, size_t most, ByteH
   ::inflateEnd(&stream);
   if (!room.ok()) return room;
   if (out.size() > most)
-    return absl::ResourceExhaustedError(StrCat("the body unpacks to more than ", most, " bytes"));
+    return absl::ResourceExhaustedError(StrCat("the body expands to more than ", most, " bytes"));
   if (!whole) return absl::InvalidArgumentError("the body is not what its Content-Encoding says");
   return out;
 }
@@ -77,8 +77,8 @@ void HttpFront::SetUp() {
     const auto length = ParseNumber(request.get_header_value("Content-Length"));
     return length && static_cast<size_t>(*length) > max_body_bytes_ ? 413 : 100;
   });
-  // What httplib refuses itself: requests that cannot be read. Where the next one begins is then
-  // not known.
+  // For requests that httplib itself refuses because they cannot be read. It is then unknown where
+  // the next request begins, so the connection ends.
   listener_.set_error_handler([](const Request&, Response& response) {
     Connection* connection = Connection::Current();
     if (connection->facts.handled) return;
@@ -94,7 +94,7 @@ void HttpFront::SetUp() {
   });
   listener_.set_exception_handler([](const Request&, Response& response, std::exception_ptr) {
     response.status = 500;
-    Fail(response, absl::InternalError("the request failed for want of memory"));
+    Fail(response, absl::InternalError("the request failed for lack of memory"));
   });
   listener_.set_logger(
       [this](const Request& request, const Response& response) { LogRequest(request, response); });
@@ -126,10 +126,11 @@ bool HttpFront::RefusedAtHead(const Request& request, Response& response) {
   } else if (!facts.body_encoding.empty() && facts.body_encoding != "identity" &&
              facts.body_encoding != "gzip" && facts.body_encoding != "deflate") {
     response.status = 415;
-    refused = absl::UnimplementedError("a body may be packed with gzip or deflate");
+    refused = absl::UnimplementedError("a body may be compressed with gzip or deflate only");
   } else if (length) {
     refused = facts.held.Grow(static_cast<size_t>(*length));
-    // httplib appends piece by piece, which would take up to three times as much on the way.
+    // httplib appends piece by piece, which would take up to three times the memory; so the memory
+    // is reserved first.
     if (refused.ok()) const_cast<Request&>(request).body.reserve(static_cast<size_t>(*length));
   }
   if (refused.ok()) return false;

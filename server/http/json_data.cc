@@ -1,4 +1,4 @@
-// Numbers and texts between JSON and tensors.
+// Converts numbers and texts between JSON and tensors.
 #include "server/http/json_data.h"
 
 #include <charconv>
@@ -45,19 +45,19 @@ bool Convert(const Json& element, T& value) {
   }
 }
 
-// Calls `take` for each element in row-major order. A list of lists must be nested as the shape is.
+// Calls `take` for each element in row-major order. Nested lists must be nested as the shape is.
 template <class Take>
 absl::Status Walk(const TensorSpec& spec, const Json& data, size_t axis, const Take& take) {
   const bool nested = !data.empty() && data[0].is_array();
   if (nested || axis > 0) {
     if (axis >= spec.shape.size() || static_cast<int64_t>(data.size()) != spec.shape[axis]) {
-      return Bad(spec, "has 'data' that is not nested as its shape is");
+      return Bad(spec, "has 'data' whose nesting does not match its shape");
     }
   }
   const bool last = axis + 1 >= spec.shape.size() || (axis == 0 && !nested);
   for (const Json& element : data) {
     if (last ? element.is_array() : !element.is_array()) {
-      return Bad(spec, "has 'data' that is not nested as its shape is");
+      return Bad(spec, "has 'data' whose nesting does not match its shape");
     }
     const absl::Status status = last ? take(element) : Walk(spec, element, axis + 1, take);
     if (!status.ok()) return status;
@@ -110,7 +110,7 @@ absl::Status AppendNumbers(const std::string& name, const Tensor& tensor, std::s
       }
     }
     char text[40];
-    // The shortest text that reads as the same number.
+    // The shortest text that reads back as the same number.
     const auto end = std::to_chars(text, text + sizeof(text), values[i]).ptr;
     json.append(text, end);
   }
@@ -173,7 +173,7 @@ absl::StatusOr<Tensor> TensorFromJson(const TensorSpec& spec, const Json& data) 
   if (!dtype.ok()) return dtype.status();
   const auto elements = ElementsOf(spec.name, spec.shape);
   if (!elements.ok()) return elements.status();
-  if (!data.is_array()) return Bad(spec, "has 'data' that is no list");
+  if (!data.is_array()) return Bad(spec, "has 'data' that is not a list");
   switch (*dtype) {
     case ONCILLA_BOOL:
       return Numbers<bool>(spec, data, *elements);

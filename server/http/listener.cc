@@ -1,4 +1,4 @@
-// Accepting connections, one thread each.
+// Accepts connections and serves each on a thread.
 #include "server/http/listener.h"
 
 #include <fcntl.h>
@@ -16,12 +16,12 @@
 namespace oncilla::server {
 namespace {
 
-// Set while a connection above the limit is handed over, so that it is told so.
+// Set while a connection above the limit is handled, so that it gets a refusal.
 thread_local bool refusing = false;
 
 }  // namespace
 
-// A thread for each connection, up to the limit; they are kept for later ones.
+// One thread per connection, up to the limit; idle threads are kept for later connections.
 class Listener::Threads : public httplib::TaskQueue {
  public:
   explicit Threads(size_t most) : most_(most) {}
@@ -83,7 +83,7 @@ Listener::Listener(ListenerOptions options, FrontCounts* counts, ByteBudget* bud
       std::chrono::duration_cast<std::chrono::seconds>(options_.limits.idle).count());
   set_keep_alive_max_count(1000000);
   set_payload_max_length(options_.limits.body_bytes);
-  // Not httplib's own, which lets several processes share a port.
+  // Replaces httplib's default, which lets several processes share a port.
   set_socket_options([](socket_t socket) {
     const int yes = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
@@ -124,8 +124,8 @@ absl::Status Listener::Start() {
         StrCat("cannot listen on ", options_.host, ":", options_.port,
                ": the port is taken, or the address is not this machine's"));
   }
-  // httplib lets five connections wait to be accepted; what comes in a burst would be dropped
-  // unseen.
+  // httplib lets five connections wait to be accepted; more of them in a burst would be dropped
+  // silently.
   constexpr int kWaitingConnections = 512;
   ::listen(svr_sock_, kWaitingConnections);
   acceptor_ = std::thread([this] { listen_after_bind(); });
@@ -210,7 +210,7 @@ void Listener::ServeOn(int socket, SSL* tls) {
     } else if (request.method == "GET" || request.method == "HEAD") {
       connection.CloseAfterwards();  // httplib leaves their bodies unread
     }
-    // httplib would cut responses, parse forms and unpack bodies without a limit.
+    // httplib would apply ranges, parse forms and unpack bodies without a limit.
     request.ranges.clear();
     for (const char* header : {"Range", "Content-Type", "Content-Encoding"})
       request.headers.erase(header);

@@ -20,13 +20,12 @@ struct HttpCall {
   std::string model, version;  // or, of shared memory, `model` is the region
 };
 
-// Answers the call. NotFound for paths that there are not; a failure is turned into a response by
-// the caller.
+// Answers the call. NotFound for unknown paths. The caller turns a failure into a response.
 absl::Status Answer(const std::string& path, HttpCall& call);
 // GET /metrics, on a port of its own: see watch/metrics.h.
 absl::Status AnswerMetrics(const std::string& path, HttpCall& call);
-// Whether the path may be read without a token: what probes and browsers ask for first, which tells
-// nothing.
+// Whether the path may be read without a token: health checks, and the document of the status page,
+// which holds no data.
 bool IsOpenPath(const std::string& path);
 
 }  // namespace oncilla::server

@@ -1,4 +1,4 @@
-// Plans against limits.
+// Compares plans with memory limits.
 #include "server/model/fit.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ std::string Mib(int64_t bytes) {
   return StrCat((bytes + kMib - 1) / kMib, " MiB");
 }
 
-// The largest arena of a run on each device. A run whose graph has several plans takes their arenas
-// in turn.
+// The largest arena of a run on each device. Where the graph has several plans, a run holds their
+// arenas one after the other.
 std::map<std::string, int64_t> ArenasOf(const Json& report) {
   std::map<std::string, int64_t> arenas;
   for (const Json& model : report["models"]) {
@@ -33,7 +33,7 @@ std::map<std::string, int64_t> ArenasOf(const Json& report) {
   return arenas;
 }
 
-// A device of a session, and what there is of it.
+// A device of a session, and its memory.
 struct Room {
   std::string device;      // "CPU:0"
   int64_t limit = 0;       // of the session
@@ -84,7 +84,8 @@ absl::Status Promises::Make(const void* owner, const Session& session, int64_t r
       const auto found = devices.find(name);
       if (other != owner && found != devices.end()) room.others += found->second;
     }
-    // Sessions that are being closed, and models whose runs cannot be told before, count as well.
+    // Sessions that are being closed count as well, and so do models whose runs cannot be planned
+    // beforehand.
     room.others = std::max(room.others, info->total_bytes - info->pool_bytes);
     const int64_t arena = arenas[name];
     int64_t all = 0;

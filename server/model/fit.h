@@ -11,8 +11,8 @@
 
 namespace oncilla::server {
 
-// What each model was promised of each device: its weights and its runs. A model takes that only
-// when requests come, so that what the others hold now is not all that they will.
+// The memory of each device that each model was promised, for its weights and its runs. A model
+// takes it only when requests come, so what other models hold now is less than they may need.
 class Promises {
  public:
   // To be called when the largest batch, of `rows` rows, was prepared: its plans tell what a run

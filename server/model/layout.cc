@@ -1,4 +1,4 @@
-// Looking through the repository's folders.
+// Reads the folders of the repository.
 #include "server/model/layout.h"
 
 #include <algorithm>

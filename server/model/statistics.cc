@@ -1,4 +1,4 @@
-// Counting requests and executions.
+// Counts requests and executions.
 #include "server/model/statistics.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Samples of memory.
+// Keeps samples of memory.
 #include "server/watch/history.h"
 
 #include <unistd.h>

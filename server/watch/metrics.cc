@@ -1,4 +1,4 @@
-// Counts as the text that Prometheus reads.
+// Writes counts in the text format of Prometheus.
 #include "server/watch/metrics.h"
 
 #include "server/core/text.h"
@@ -6,7 +6,7 @@
 namespace oncilla::server {
 namespace {
 
-// One metric after the other, each with its lines together, as the format wants.
+// Metrics one after the other, with the lines of each together, as the format requires.
 class Text {
  public:
   void Family(const char* name, const char* type, const char* help) {
@@ -34,7 +34,7 @@ class Text {
   std::string text_;
 };
 
-// Names of models hold no character that would need an escape.
+// Names of models contain no character that needs an escape.
 std::string LabelsOf(const ModelStatistics& model) {
   return StrCat("model=\"", model.name, "\",version=\"", model.version, "\"");
 }

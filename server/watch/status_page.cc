@@ -1,4 +1,4 @@
-// What the status page shows.
+// The data of the status page, as JSON.
 #include "server/watch/status_page.h"
 
 #include <nlohmann/json.hpp>

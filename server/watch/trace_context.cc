@@ -1,4 +1,4 @@
-// Reading a traceparent, making a span's id.
+// Parses a traceparent and makes the id of a span.
 #include "server/watch/trace_context.h"
 
 #include <algorithm>

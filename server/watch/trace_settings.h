@@ -19,11 +19,11 @@ class TraceSettings {
   // many, or -1).
   using Values = std::map<std::string, std::vector<std::string>>;
 
-  // Of a model or, with an empty name, of the server.
+  // The settings of a model or, with an empty name, of the server.
   Values Get(const std::string& model) const;
-  // Sets what `values` names; a setting of a model without a value is the server's again, and of
-  // the server the default. InvalidArgument, and nothing changed, for names and values that there
-  // are not.
+  // Sets what `values` names. A setting without a value is reset: that of a model to the server's,
+  // that of the server to the default. InvalidArgument for unknown names and values, which changes
+  // nothing.
   absl::Status Set(const std::string& model, const Values& values);
 
   // Whether this request of the model is traced.

@@ -1,4 +1,4 @@
-"""The card under test: which it is, what it resembles, and how programs are run on it within the time there is."""
+"""The card under test: its name, the simulated device that it resembles, and running programs on it within a time limit."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
-# Words of a card's name, and the simulated device that is most like it. The first that is found counts.
+# Words of a card's name, and the simulated device that is most like it. The first match counts.
 RESEMBLES = [("h200", "h200"), ("h100", "h200"), ("gh200", "h200"), ("a100", "a100"), ("a30", "a100"), ("rtx 30", "rtx3060"),
              ("rtx 40", "rtx3060"), ("rtx a", "rtx3060"), ("a10", "rtx3060"), ("mi2", "mi250"), ("gfx90a", "mi250"),
              ("gfx11", "rx7900"), ("rx 7", "rx7900"), ("gfx10", "rx6700"), ("rx 6", "rx6700"), ("arc", "a770"),
@@ -61,8 +61,8 @@ class Card:
         return self.end - time.monotonic()
 
     def run(self, command, limit, log=None):
-        """The finished process, or None when it took longer than `limit` seconds or all the time there is. What it printed
-        goes to the file `log`, and is its stdout and stderr."""
+        """The finished process, or None when it took longer than `limit` seconds or the time that is left. Its output is in
+        the file `log`, and in its stdout and stderr."""
         limit = max(1.0, min(limit, self.left()))
         try:
             done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=limit, cwd=ROOT,

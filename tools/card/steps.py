@@ -19,7 +19,7 @@ GIGA = 1e9
 
 
 def counted(card, name, command, limit, pattern):
-    """Runs a program of tests whose last line counts what passed and what failed."""
+    """Runs a test program whose last line counts the tests that passed and failed."""
     if not command[0].exists():
         return "skipped", f"{command[0].name} was not built", {}
     done = card.run(command, limit, f"{name}.log")
@@ -57,7 +57,7 @@ def unit(card):
 
 
 def misuse(card):
-    """What users do to a card, as far as it does no harm: each must be told, and the next run must be right."""
+    """Misuse by users that does no harm: each must give an error, and the next run must be right."""
     device = ["--device", card.options.device]
     run = ["run", QUICKSTART, "--random", "--shape", "image=1x224x224x3", *device]
     facts = {}
@@ -69,7 +69,7 @@ def misuse(card):
 
     good = [expect("first_run", 0), expect("little_memory", OUT_OF_MEMORY, "--memory-limit", "1MiB"),
             expect("short_time", OUT_OF_TIME, "--timeout", "1")]
-    # Interrupted while it runs, most likely in its first kernels; the card must serve afterwards.
+    # Interrupted while it runs, most likely in its first kernels; the card must still work afterwards.
     process = subprocess.Popen([card.program, "bench", *run[1:], "--duration", "60"], cwd=ROOT, env=card.environment,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(3)
@@ -103,7 +103,7 @@ def by_kernel(document):
 
 
 def timed_nets(card):
-    """The nets of tools/kernel_report beside the golden estimates."""
+    """Times the nets of tools/kernel_report and compares them with the golden estimates."""
     estimates = golden.load(card.like)["nets"] if card.like and golden.path_of(card.like).exists() else {}
     facts = {}
     with tempfile.TemporaryDirectory(dir=card.out) as folder:
@@ -134,7 +134,7 @@ def timed_nets(card):
 
 
 def rates(card):
-    """What the card reaches: multiply-adds in a large product, bytes in an elementwise op on large arrays."""
+    """The rates that the card reaches: multiply-adds in a large product, bytes in an elementwise op on large arrays."""
     facts, megabytes = {}, 64 if card.facts["is_opencl_cpu"] else 256
     with tempfile.TemporaryDirectory(dir=card.out) as folder:
         product = bench(card, nets.write("gemm_1024" if card.facts["is_opencl_cpu"] else "gemm_4096", folder), name="rate_product")
@@ -199,7 +199,7 @@ def peer(card):
 
 
 def trace(card):
-    """A run as a trace to look at."""
+    """A trace of one run, to be looked at."""
     target = card.out / "trace.json"
     done = card.oncilla("run", QUICKSTART, "--random", "--shape", "image=1x224x224x3", "--device", card.options.device,
                         "--trace", str(target), log="trace.log")
@@ -207,7 +207,7 @@ def trace(card):
     return ("ok" if events else "failed"), f"{events} events in trace.json", {"events": events}
 
 
-# In this order: what is most worth comes first, since time may end.
+# In this order: the most valuable steps come first, since time may run out.
 STEPS = {"rates": rates, "nets": timed_nets, "tune": tune, "unit": unit, "misuse": misuse, "trace": trace, "peer": peer,
          "cases": cases, "onnx": onnx}
 

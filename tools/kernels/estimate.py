@@ -18,12 +18,11 @@ and two global latencies a round of groups, groups dealt to cores, as many at on
 allow; never faster than the memory delivers weights and what does not stay in the cache, or the second-level cache
 what is loaded.
 
-How often loops run is not in the code. The multiply-adds of a node are known: they divided by those of a slice are the
-rounds; TILES says how deep a slice is and how many sums a work-item has, by the names of its defines. Where it does not
-know them: the hot loop
-runs as often as the work needs, a loop around it as often as the recipe says of its longest loop, all others once.
-Where nothing multiplies, loops of loads run until what the launch reads is read. Loops in one another of a launch with
-arguments that are read seldom (In::seldom) do not run.
+The code does not say how often loops run. The multiply-adds of a node are known: divided by those of a slice, they give
+the rounds. TILES says how deep a slice is and how many sums a work-item has, by the names of its defines. Where TILES
+does not know a kernel, the hot loop runs as often as the work needs, a loop around it as often as the recipe says of its
+longest loop, and all others once. Where nothing multiplies, loops of loads run until everything that the launch reads is
+read. Nested loops of a launch with arguments that are read seldom (In::seldom) do not run.
 
 Not modelled: clocks that fall under load, conflicts of registers' banks, divergence, misses of the instruction cache,
 atomics; both sides of branches in a loop count. tools/kernels/README.md has the error against published figures."""
@@ -81,7 +80,7 @@ def tile_of(launch):
 
 
 def depth_of(launch):
-    """How many multiply-adds make one sum of a group: all of K, or the part that the argument part_k tells."""
+    """The multiply-adds of one sum of a group: all of K, or the part that the argument part_k gives."""
     depth = launch["operations"] / 2 / max(1, launch["output_elements"])
     parts = [a["value"] for a in launch["arguments"] if a["name"] == "part_k"]
     return min([depth, *parts])
@@ -102,7 +101,7 @@ def queue(service, wait, n):
 class Occupancy:
     groups: int  # resident on a core
     warps: int   # of a group
-    limit: str   # what keeps more out
+    limit: str   # what prevents more
 
 
 def occupancy(kernel, threads, local_bytes):
@@ -123,7 +122,7 @@ def occupancy(kernel, threads, local_bytes):
 
 
 def moved(launch):
-    """Bytes that must be read and written at least once. What only moves elements reads no more than it writes."""
+    """Bytes that must be read and written at least once. An op that only moves elements reads no more than it writes."""
     read, written = launch["read_bytes"], launch["written_bytes"]
     return written + (min(read, written) if launch["work"] == "movement" else read)
 
@@ -140,7 +139,7 @@ class Trips:
         self.items = max(1, math.prod(launch["global"]))
         loops = [tuple(loop) for loop in kernel.loops]
         self.multiplies = launch["work"] == "multiply-adds" and launch["operations"] > 0
-        # What a launch reads seldom is read by loops in one another, which then do not run.
+        # Operands that a launch reads seldom are read by nested loops, which do not run as a rule.
         seldom = [] if not any(a.get("seldom") for a in launch["arguments"]) else [
             l for l in loops if any(m != l and (m[0] >= l[0] and m[1] <= l[1] or m[0] <= l[0] and m[1] >= l[1])
                                     for m in loops)]
@@ -158,7 +157,7 @@ class Trips:
         self.trips.update({l: 0.0 for l in seldom})
 
     def multiply_adds(self, first, last):
-        """Of a lane in one round."""
+        """Multiply-adds of a lane in one round."""
         if self.kernel.mix(first, last)["mma"]:
             return self.kernel.mix(first, last)["mma"] * 16 * 8 * 16 / 32
         return sum({"fma": n if self.lanes != 1 else 1, "fma2": 2}.get(c, 0)
@@ -184,7 +183,7 @@ class Trips:
         return self.tile.rows * self.tile.columns * depth_of(self.launch) / self.threads
 
     def count_multiplies(self, loops):
-        """Rounds of the loops around the multiply-adds, of which the work says how many there are."""
+        """Rounds of the loops around the multiply-adds, from the multiply-adds of the work."""
         longest, outer = max(1, self.launch["longest_loop"]), self.chain[0]
         done = max(self.multiply_adds(*self.hot), 1e-9)
         total = max(1.0, self.needed() / done)  # rounds of the hot loop
@@ -233,7 +232,7 @@ class Trips:
                 rest -= self.trips[loop] * got
 
     def weights(self):
-        """Of each instruction: rounds per slice inside the outermost loop of the chain, per work-item outside."""
+        """Rounds of each instruction: per slice inside the outermost loop of the chain, per work-item outside."""
         w = [1.0] * len(self.kernel.code)
         for loop in map(tuple, self.kernel.loops):
             if self.chain and loop == self.chain[0]:
@@ -244,12 +243,12 @@ class Trips:
 
 
 class Estimate:
-    """Of one launch on one device. Times are in seconds."""
+    """The estimate of one launch on one device. Times are in seconds."""
 
     def __init__(self, kernel, launch, device):
         self.kernel, self.launch, self.device = kernel, launch, DEVICES[device]
         self.a = a = ARCH[self.device.arch]
-        kernel.arch = self.device.arch  # a phone's kernel was compiled for another
+        kernel.arch = self.device.arch  # a phone's kernel was compiled for another architecture
         trips = self.trips = Trips(kernel, launch)
         self.tile = trips.tile
         self.threads = trips.threads
@@ -314,7 +313,7 @@ class Estimate:
         before = sum(1 for i in multiplies if i < store)
         self.ahead = "copy" in code or (loads and "sts" in code and before > len(multiplies) / 2)
         self.barriers = a.barrier * self.mix["barrier"]
-        # Each loop with loads waits once a round; the compiler puts a round's loads side by side.
+        # Each loop with loads waits once a round, because the compiler issues the loads of a round together.
         inner = [l for l in map(tuple, k.loops) if l != (self.first, self.last) and l[0] >= self.first and l[1] <= self.last]
         straight = [i for i, c in enumerate(code, self.first) if c == "ldg" and not any(l[0] <= i <= l[1] for l in inner)]
         rounds = (1.0 if straight else 0.0) + sum(self.weight[l[0]] for l in inner if t.own(l, ("ldg",)))
@@ -331,7 +330,7 @@ class Estimate:
         return max(1e-6, sum(x ** EXPONENT for x in parts) ** (1 / EXPONENT))
 
     def clocks(self, groups):
-        """Of the core per slice of one group with so many resident."""
+        """Clocks of the core per slice of one group, with so many groups resident."""
         busy = self.busy(groups)
         per_scheduler = self.warps / self.a.schedulers
         inner = queue(busy / max(1.0, per_scheduler), self.inner_wait, max(1, round(per_scheduler * groups)))
@@ -382,7 +381,7 @@ class Estimate:
         return waves * side * (self.tile.rows + self.tile.columns) * depth_of(self.launch) * 4 + self.launch["written_bytes"]
 
     def share(self):
-        """Of the device's peak, by the node's own operations."""
+        """The share of the device's peak that the node's own operations reach."""
         return self.launch["operations"] / self.time / self.device.peak
 
     def hot_loop(self):
@@ -390,12 +389,12 @@ class Estimate:
         return t.hot if t.hot else (0, len(self.kernel.code) - 1)
 
     def fma_share(self):
-        """Of the instructions of the hot loop, those that multiply and add."""
+        """The share of multiply-adds among the instructions of the hot loop."""
         mix = self.kernel.mix(*self.hot_loop())
         return sum(mix[c] for c in isa.MULTIPLIES) / max(1, sum(mix.values()))
 
     def widths(self, cls):
-        """Bytes of a lane of the accesses of a class in the slice: {16: 8, 4: 2}."""
+        """Counts of the accesses of a class in the slice by bytes per lane: {16: 8, 4: 2}."""
         found = collections.Counter()
         for c, n in self.kernel.code[self.first:self.last + 1]:
             if c == cls:

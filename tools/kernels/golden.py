@@ -15,7 +15,7 @@ SHORT_NETS = ["resnet50_b1", "resnet50_b64", "mobilenet_v2", "efficientnet_b0", 
 
 
 def figures(net):
-    """What is kept of a net's report, and of its kernels by source, entry and defines."""
+    """The figures that are kept of a net's report, and of its kernels by source, entry and defines."""
     kernels = {}
     for row in net["rows"]:
         defines = " ".join(f"{k}={v}" for k, v in row["defines"].items())
@@ -25,14 +25,14 @@ def figures(net):
 
 
 def keep_worst(kernels, key, own):
-    """Kernels whose text is partly made share a key."""
+    """The key of a kernel. Kernels whose text is partly generated share one."""
     known = kernels.setdefault(key, own)
     kernels[key] = {"registers": max(known["registers"], own["registers"]), "spills": max(known["spills"], own["spills"]),
                     "fma_share": min(known["fma_share"], own["fma_share"])}
 
 
 def document(reports, compilers):
-    """`reports`: of one device, by net."""
+    """`reports` are those of one device, by net."""
     out = {"compilers": compilers, "nets": {}, "kernels": {}}
     for name, net in reports.items():
         out["nets"][name], kernels = figures(net)
@@ -60,7 +60,7 @@ def load(device):
 
 
 def compare(device, golden, made):
-    """(what got worse, what got better) as sentences. What only one side has is not judged."""
+    """(what got worse, what got better) as sentences. Figures that only one side has are not judged."""
     worse, better = [], []
 
     def judge(who, what, before, after, less_is_better=True):

@@ -1,4 +1,4 @@
-"""A compiled kernel as the estimates see it: its resources, and each instruction's class, by vendor.
+"""A compiled kernel for the estimates: its resources, and the class of each instruction, by vendor.
 
 Classes: fma, fma2 (two of a lane in one instruction), mma (matrix), vec (other vector arithmetic), int (of Intel, which
 has a pipe for it), scalar, uniform, lds and sts (local memory), ldg and stg (global memory), spill, copy (global to

@@ -4,9 +4,9 @@
 //
 // The model is compiled and planned as in a session whose preferred device is the simulated one
 // (backends/opencl/simulated), beside the CPU; nothing runs. The programs of all launches are
-// written to FOLDER as the driver would be given them, named by their contents. What only a run can
-// tell ends the plan: sizes that depend on data, and the bodies of loops and branches; the document
-// then says "complete": false.
+// written to FOLDER as the driver would get them, named by their contents. The plan ends at what
+// only a run can tell: sizes that depend on data, and the bodies of loops and branches. The
+// document then says "complete": false.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -32,18 +32,18 @@ struct Flags {
   InputFlags input;
 };
 
-// Of an operand, or of its part.
+// The bytes of an operand, or of the part of it that is given.
 int64_t BytesRead(const opencl::In& in, const SimulatedKernel& kernel) {
   const int64_t whole = kernel.input_bytes[static_cast<size_t>(in.index)];
   return in.bytes > 0 ? in.bytes : std::max<int64_t>(whole - in.offset, 0);
 }
 
-// Bytes that an argument lets a kernel read or write; the same operand given twice counts once.
+// Bytes that the arguments let a kernel read or write; an operand that is given twice counts once.
 struct Traffic {
   int64_t read = 0, written = 0;
 };
 
-// The first launch that names a part of the scratch writes it, later ones read it.
+// The first launch that has a part of the scratch memory writes it; later ones read it.
 Traffic TrafficOf(const SimulatedKernel& kernel, size_t launch) {
   const opencl::Recipe& recipe = kernel.recipe;
   Traffic traffic;
@@ -86,10 +86,11 @@ bool ReadsSeldom(const Dispatch& d) {
   });
 }
 
-// Of several launches of a node, the one that computes: it has the most trips of all work-items.
+// The launch of a node that does the computing: the one with the most trips of all its work-items.
 size_t Heaviest(const opencl::Recipe& recipe) {
   const auto trips = [](const Dispatch& d) {
-    // The longest loop of a launch that reads something seldom is what seldom runs.
+    // A launch that reads an operand seldom rarely runs its longest loop, so that loop does not
+    // count.
     int64_t items = ReadsSeldom(d) ? 1 : std::max<int64_t>(d.longest_loop, 1);
     for (int64_t size : d.global) items = SaturatingMul(items, size);
     return items;
@@ -101,7 +102,7 @@ size_t Heaviest(const opencl::Recipe& recipe) {
       all.begin());
 }
 
-// Counts of operations are kept as real numbers; beyond 9e18 they are cut.
+// Counts of operations are real numbers; the result saturates at 9e18.
 int64_t Whole(double count) { return static_cast<int64_t>(std::clamp(count, 0.0, 9e18)); }
 
 std::string_view Name(Work work) {
@@ -186,7 +187,7 @@ Status WriteLaunch(JsonWriter& json, const Node& node, const NodeWork& work,
   return Status();
 }
 
-// The CPU that every session has, its pool, and a simulated device beside it.
+// The CPU that every session has, its thread pool, and a simulated device beside it.
 struct Machine {
   Machine(const opencl::SimulatedRecord& record, ThreadPool& threads) : simulated(record) {
     std::vector<std::string> notes;
@@ -309,7 +310,7 @@ Status Main(const Flags& flags) {
 
 int main(int argc, char** argv) {
   oncilla::tool::Flags flags;
-  CLI::App app("What a model would launch on OpenCL devices that are not there, as JSON.");
+  CLI::App app("What a model would launch on simulated OpenCL devices, as JSON.");
   app.add_option("model", flags.model, "A file or folder of any format that is read")
       ->required()
       ->type_name("MODEL");

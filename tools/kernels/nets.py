@@ -1,6 +1,6 @@
-"""Nets as ONNX files that hold sizes and next to no numbers: planning needs no more. Large weights lie in a sparse file
-of zeros beside the model, in which each tensor has a first number of its own, so that none is taken for another's
-copy. ONNX is written as protobuf's wire format; nothing but Python's own library is needed."""
+"""Nets as ONNX files with sizes and almost no numbers, which is all that planning needs. Large weights lie in a sparse
+file of zeros beside the model. Each tensor has a distinct first number, so that no two are taken for copies. ONNX is
+written in protobuf's wire format, with Python's standard library only."""
 
 import math
 import os
@@ -55,14 +55,14 @@ def value_info(name, kind, shape):
 
 
 class Net(architectures.Builder):
-    """`shared`: weights of one shape and use are one tensor; a decoder's layers then take the room of one."""
+    """`shared`: weights of one shape and use are one tensor, so that all layers of a decoder take the space of one."""
 
     def __init__(self, opset=17, shared=False):
         self.nodes, self.tensors, self.inputs, self.large = [], [], [], []
         self.count, self.opset, self.shared, self.end, self.known = 0, opset, shared, 0, {}
 
     def constant(self, kind, shape, data=None):
-        """Of these bytes, or without numbers of its own in the sparse file."""
+        """A tensor of these bytes, or one in the sparse file."""
         name = f"w{self.count}"
         self.count += 1
         out = b"".join(number(1, d) for d in shape) + number(2, kind) + message(8, name)

@@ -1,4 +1,4 @@
-"""A net on a device as a picture: a bar for each launch, time against the roof; SVG without anything from outside."""
+"""A net on a device as a picture: a bar for each launch, its time and its roof; a self-contained SVG."""
 
 import html
 

@@ -1,4 +1,4 @@
-"""Rows of a report: what each launch of a net is made of on a device, and their sums; as JSON and as plain text."""
+"""Rows of a report: figures of each launch of a net on a device, and their sums; as JSON and as plain text."""
 
 import concurrent.futures
 import os

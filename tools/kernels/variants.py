@@ -2,8 +2,8 @@
 planning chooses.
 
 A line names a launch when it gives the launch's sizes together, no more and no others. Sizes (tiles, vectors, rows of a
-work-item) decide how much code and how many registers there are: all whole numbers above 1 but those of NO_SIZES. Of the
-rest (types, epilogues, flags), each of which changes the code in one place, some line must have the name."""
+work-item) decide how much code and how many registers there are: all whole numbers above 1 except those of NO_SIZES.
+Every other define (types, epilogues, flags) changes the code in one place; some line must have its name."""
 
 import pathlib
 import re
@@ -40,7 +40,7 @@ def sizes(defines):
 
 
 def unnamed(launch, lists):
-    """Why no VARIANT line names a launch; nothing when one does. `lists`: what listed() told, by source."""
+    """Why no VARIANT line names a launch; nothing when one does. `lists`: the results of listed(), by source."""
     source, defines = launch["source"], launch["defines"]
     if source not in lists:
         lists[source] = listed(source)

@@ -1,5 +1,5 @@
-"""The compilers of devices that are not at hand: how they are called, and what they make of a program. What they said is
-kept by the hash of everything that went in, so that a second run takes no compiler. Needed: clang 15 with libclc and
+"""The compilers of devices that this machine lacks: how they are called, and what they make of a program. Their output is
+kept by the hash of all inputs, so that a second run needs no compiler. Needed: clang 15 with libclc and
 rocm-device-libs (Debian), ptxas and nvdisasm (CUDA, or PyPI's nvidia-cuda-nvcc and nvidia-cuda-nvdisasm), ocloc (Debian's
 intel-opencl-icd). $ONCILLA_PTXAS and $ONCILLA_NVDISASM name those that are neither in PATH nor fetched."""
 
@@ -46,7 +46,7 @@ def nvdisasm():
 
 
 def run(*command, environment=None):
-    """What a command said, on both its outputs; Failed with its first errors."""
+    """What a command printed, on both its outputs; Failed with its first errors."""
     try:
         done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=SECONDS, env=environment)
     except subprocess.TimeoutExpired:
@@ -61,7 +61,7 @@ def run(*command, environment=None):
 
 
 def nvidia(source, folder, arch):
-    # clang 15 does not know sm_90; its code for sm_86 is right there too, and ptxas schedules for the chip.
+    # clang 15 does not know sm_90; its code for sm_86 is correct there too, and ptxas schedules for the chip.
     cpu = arch if arch in ("sm_75", "sm_80") else "sm_86"
     ptx, cubin = folder / "k.ptx", folder / "k.cubin"
     run(CLANG, *CL, "--target=nvptx64--nvidiacl", "-Xclang", "-target-cpu", "-Xclang", cpu, "-Xclang", "-target-feature",
@@ -84,7 +84,7 @@ def amd(source, folder, arch):
     listing = folder / "k.s"
     libraries = [f"--rocm-device-lib-path={AMD_LIBRARIES}"]
     if not pathlib.Path(AMD_LIBRARIES, f"oclc_isa_version_{arch[3:]}.bc").exists():
-        # Chips newer than the libraries: those of a relative, which differ in the chip's number alone.
+        # Chips that are newer than the libraries use those of a relative, which differ only in the chip's number.
         names = ["opencl", "ocml", "ockl", "oclc_daz_opt_off", "oclc_unsafe_math_off", "oclc_finite_only_off",
                  "oclc_correctly_rounded_sqrt_off", "oclc_wavefrontsize64_off", "oclc_isa_version_1030"]
         libraries = ["-nogpulib"]
@@ -121,7 +121,7 @@ def intel(source, folder, arch):
 
 
 def add_local_memory(kernels, code):
-    """What LLVM's text of a program says of the arrays in local memory: Intel's assembly does not tell."""
+    """The arrays in local memory by LLVM's text of a program, since Intel's assembly does not tell."""
     sizes = {"i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}
     for name, kind in re.findall(r"^@(\w+)\.[\w.]+ = .*?addrspace\(3\) global ([\[<].*?[\]>]|\w+)(?:,| undef| zero)", code, re.M):
         scalar = re.search(r"(\w+)[\]>]*$", kind)[1]
@@ -137,7 +137,7 @@ COMPILERS = {"nvidia": nvidia, "amd": amd, "intel": intel}
 
 
 def missing(vendor):
-    """What the vendor's way needs and this machine lacks."""
+    """What the vendor's compilers need and this machine lacks."""
     needs = {"nvidia": [CLANG, NVIDIA_BUILTINS, ptxas() or "ptxas", nvdisasm() or "nvdisasm"],
              "amd": [CLANG, AMD_LIBRARIES], "intel": ["ocloc"]}[vendor]
     return [need for need in needs if not (os.path.exists(need) or shutil.which(need))]
@@ -170,7 +170,7 @@ class Compiled:
         return self.versions[vendor]
 
     def kernel(self, program, entry, arch, vendor):
-        """Of the file `program`; Failed when it does not compile."""
+        """The kernels of the file `program`; Failed when it does not compile."""
         text = pathlib.Path(program).read_bytes()
         parts = [str(FORMAT[vendor]).encode(), arch.encode(), self.version(vendor).encode(), text]
         key = hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]

@@ -1,4 +1,5 @@
-// The stage says whose fault it is, the code what kind; where both matter the order below decides.
+// The stage says whose fault a failure is, and the code what kind it is. Where both matter, the
+// order below decides.
 #include "tools/oncilla/exit_code.h"
 
 #include <cstdio>
@@ -32,7 +33,7 @@ int ExitCodeOf(const Status& status) {
                ? kExitModel
                : kExitDevice;
   }
-  // A driver that fails in the middle of a run is the device's trouble, whatever the data were.
+  // A driver that fails in the middle of a run is a problem of the device, whatever the data were.
   return Details(status).driver_code ? kExitDevice : kExitFailed;
 }
 

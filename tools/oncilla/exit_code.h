@@ -24,14 +24,14 @@ Status BadOption(const Parts&... parts) {
   return WithStage(InvalidArgument(parts...), Stage::kOptions);
 }
 
-// The same failure in another stage. For callers that know better than who failed: a file that
-// cannot be read is a model's here and a user's there.
+// The same failure in another stage, for callers that know the reason better: a file that cannot
+// be read may be the model's or one of the user's.
 Status Restaged(const Status& status, Stage stage);
 
 // A failure while a model was opened or imported: what went wrong with a file is the model's.
 Status OfModel(const Status& status);
 
-// A failure of a run on an opened device: one that is not available any more was lost.
+// A failure of a run on an opened device: a device that is no longer available was lost.
 Status OfRun(const Status& status);
 
 // Writes the failure to stderr, details first, so that its first line comes last:

@@ -1,4 +1,4 @@
-// Text to options, options to an opened model.
+// Turns text into options, and options into an opened model.
 #include "tools/oncilla/flags.h"
 
 #include <CLI/CLI.hpp>
@@ -54,7 +54,7 @@ void SessionFlags::AddTo(CLI::App& app) {
       ->type_name("BYTES");
   app.add_option(
          "--fallback", fallback,
-         "Devices to go on with, in order, when one is missing, is lost, or lacks memory or, "
+         "Devices to fall back to, in order, when one is missing, is lost, or lacks memory or, "
          "with --strict, a kernel")
       ->type_name("SPEC,..");
   app.add_option("--precision", precision,
@@ -69,7 +69,7 @@ void SessionFlags::AddTo(CLI::App& app) {
       ->allow_extra_args(false)
       ->type_name("NODES");
   app.add_option("--also-narrow", narrow,
-                 "With --precision: store these narrow although their op is left alone by default")
+                 "With --precision: store these in 16 bits, whatever the default for their op")
       ->allow_extra_args(false)
       ->type_name("NODES");
   app.add_option("--tuning", tuning,
@@ -81,7 +81,7 @@ void SessionFlags::AddTo(CLI::App& app) {
                  "win over it")
       ->type_name("FILE");
   runtime.AddTo(app);
-  // Behind all others: by then they have their values. MODEL need not be given.
+  // After all other flags, so that these have their values. MODEL may be missing.
   app.add_flag_callback(
       "--dump-config",
       [this] {

@@ -1,4 +1,4 @@
-// Every input has one source: --input before --input-dir before --random.
+// Every input has one source: --input goes before --input-dir, which goes before --random.
 #include "tools/oncilla/inputs.h"
 
 #include <CLI/CLI.hpp>
@@ -14,7 +14,7 @@
 namespace oncilla::tool {
 namespace {
 
-// What may stand left of '=': the inputs, and without ":0" where that is unambiguous.
+// What may stand to the left of '=': the inputs, also without ":0" where that is unambiguous.
 std::vector<std::string> Spellings(const Signature& signature) {
   std::vector<std::string> names;
   for (const TensorInfo& info : signature.inputs) {
@@ -24,7 +24,7 @@ std::vector<std::string> Spellings(const Signature& signature) {
   return names;
 }
 
-// NAME=VALUE flags by full name; a name given twice is refused.
+// The values of NAME=VALUE flags by full name; a name that is given twice is refused.
 Result<std::map<std::string, std::string>> ByName(const std::vector<std::string>& assignments,
                                                   const Signature& signature,
                                                   std::string_view flag) {
@@ -69,7 +69,7 @@ const TensorInfo* Find(const Signature& signature, const std::string& name) {
   return nullptr;
 }
 
-// Type and shape as the model declares them, both given in the refusal.
+// Compares type and shape with those that the model declares; the refusal states both.
 Status CheckFits(const TensorInfo& info, const Tensor& tensor, const std::string& source) {
   if (tensor.is_list()) return {};  // its elements were compared when they were read
   const bool dtype = info.dtype == DType::kInvalid || info.dtype == tensor.dtype();
@@ -91,8 +91,8 @@ void InputFlags::AddTo(CLI::App& app) {
                  "Read <NAME>.npy or .json as --output-dir writes them, or input_0.pb, ..")
       ->type_name("DIR");
   app.add_flag("--random", random,
-               "Make up the other inputs: floats in [0,1), integers 0..9, the same on every "
-               "machine");
+               "Random values for other inputs: floats in [0,1), integers 0..9, the same on "
+               "every machine");
   app.add_option("--seed", seed, "Seed of --random")
       ->check([](const std::string& text) {
         uint64_t number = 0;

@@ -41,7 +41,7 @@ Signature WithInnerInputs(const Signature& signature, const InputFlags& flags);
 Result<std::vector<std::string>> GivenInputs(const Signature& signature, const InputFlags& flags);
 
 // The shape of an input with the sizes the model leaves open taken from --shape, or 1 for the
-// first axis. InvalidArgument when that does not settle it or contradicts the model.
+// first axis. InvalidArgument when sizes stay open or contradict the model.
 Result<Shape> SettledShape(const TensorInfo& info, const InputFlags& flags,
                            const Signature& signature);
 

@@ -1,4 +1,4 @@
-// Splitting from the right, spelling by byte.
+// Splits from the right, and spells names byte by byte.
 #include "tools/oncilla/names.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How names of tensors meet the command line and the file system: splitting NAME=FILE, spelling
+// Names of tensors on the command line and in the file system: splitting NAME=FILE, and spelling
 // a name as a file's name.
 #pragma once
 

@@ -42,7 +42,7 @@ constexpr Command kCommands[] = {
     {"ops", "The canonical ops", AddOps, /*hidden=*/true},
 };
 
-// Every flag of the app and the apps above it, for proposals.
+// All flags of the app and of the apps above it, for suggestions.
 std::vector<std::string> FlagsOf(const CLI::App* app) {
   std::vector<std::string> names;
   for (; app; app = app->get_parent()) {
@@ -53,7 +53,7 @@ std::vector<std::string> FlagsOf(const CLI::App* app) {
   return names;
 }
 
-// The innermost command that was named.
+// The innermost command that was given.
 const CLI::App* Innermost(const CLI::App& app) {
   const CLI::App* at = &app;
   while (!at->get_subcommands().empty()) at = at->get_subcommands()[0];
@@ -67,7 +67,8 @@ Status UsageError(const CLI::App& app, const CLI::ParseError& error) {
     const std::vector<std::string> more = app.remaining();
     rest.insert(rest.end(), more.begin(), more.end());
   }
-  // An unknown flag explains what follows from it (its value taken for the model, say).
+  // An unknown flag explains the errors that follow from it (its value taken for the model, for
+  // one).
   for (const std::string& word : rest) {
     if (word.size() < 2 || word[0] != '-') continue;
     const std::string flag = word.substr(0, word.find('='));
@@ -102,9 +103,9 @@ std::string CommandName(const CLI::App& app) {
   return name;
 }
 
-// Standard streams that the caller closed: without them files of our own would take their numbers,
-// and what is printed would go there. Opened the wrong way round, so that using one fails as a
-// closed one does.
+// Opens standard streams that the caller closed: otherwise files of our own would get their
+// numbers, and what is printed would go there. They are opened in the wrong direction, so that
+// using one fails as on a closed stream.
 void HoldStandardStreams() {
   for (int fd = 0; fd < 3; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
@@ -147,7 +148,7 @@ int RunProgram(int argc, char** argv) {
   HoldStandardStreams();
   try {
     return Main(argc, argv);
-  } catch (...) {  // while the command line was read, or a failure was told
+  } catch (...) {  // while the command line was parsed, or a failure printed
     return ExitCodeOf(CaughtStatus());
   }
 }

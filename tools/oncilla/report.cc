@@ -1,4 +1,4 @@
-// Numbers are shown with as many digits as a float holds apart.
+// Numbers are shown with as many digits as tell floats apart.
 #include "tools/oncilla/report.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::string Number(double value) {
   return text;
 }
 
-// `count` elements from `begin` on, which is a whole byte of packed elements.
+// `count` elements from `begin` on; of packed elements, `begin` is at a whole byte.
 Tensor Part(const Tensor& tensor, int64_t begin, int64_t count) {
   TensorDesc desc{tensor.dtype(), {count}};
   const int64_t first = begin * BitsOf(tensor.dtype()) / 8;
@@ -33,7 +33,7 @@ Tensor Part(const Tensor& tensor, int64_t begin, int64_t count) {
   return Tensor::View(std::move(desc), bytes, nullptr);
 }
 
-// The numbers of up to `count` elements, complex ones as their parts.
+// The numbers of up to `count` elements; a complex element gives its two parts.
 Result<std::vector<double>> NumbersOf(const Tensor& tensor, int64_t count) {
   const Tensor part = Part(tensor, 0, std::min(count, tensor.elements()));
   if (!IsComplex(part.dtype())) return ToDoubles(part);
@@ -50,7 +50,7 @@ Json NumberJson(double v) {  // JSON has no NaN and no infinity
 
 namespace {
 
-// A list, an element a line. The mark at the end of an optional sequence is no element.
+// A list, one element per line. The mark at the end of an optional sequence is not an element.
 std::string PrintList(const std::string& name, const TensorList& list) {
   int64_t count = list.size();
   if (count > 0 && !list.at(count - 1).valid()) --count;

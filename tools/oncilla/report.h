@@ -24,14 +24,14 @@ std::string CostLine(const RunReport& report, Session& session);
 Json DocumentJson(std::string_view command);
 Json DevicesJson(Session& session);
 Json MemoryJson(const Session& session);
-// Of a profiled run: how a device's time went (trace.h).
+// How the time of a device went in a profiled run (trace.h).
 Json ShareJson(const DeviceShare& share);
 // "GPU:0: 63 % of the run in kernels, 2 % in copies, 12 % waiting, longest 1.20 ms for 'conv1'"
 std::string ShareLine(const DeviceShare& share);
 Json RunReportJson(const RunReport& report);
 Json CountersJson(const ModelCounters& counters);
 
-// Text that JSON can hold: bytes that are no UTF-8 become '?'.
+// Text that JSON can hold: bytes that are not UTF-8 become '?'.
 std::string JsonText(std::string_view text);
 
 // Writes to stdout, and says when that fails (a full disk, a closed pipe).

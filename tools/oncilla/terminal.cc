@@ -1,4 +1,4 @@
-// The signal handler only writes and exits, both of which a handler may do.
+// The signal handler only removes files, writes and exits, all of which a handler may do.
 #include "tools/oncilla/terminal.h"
 
 #include <langinfo.h>
@@ -36,7 +36,7 @@ std::string Scaled(double value, const char* format, const char* unit) {
   return text;
 }
 
-// Three digits.
+// Formats three digits.
 std::string ThreeDigits(double value, const char* unit) {
   return Scaled(value, value < 9.995 ? "%.2f %s" : value < 99.95 ? "%.1f %s" : "%.0f %s", unit);
 }
@@ -51,7 +51,7 @@ Progress::~Progress() {
 }
 
 std::string Bar(double share, int width) {
-  // Not a number has no length.
+  // NaN has no length.
   const double columns = share > 0 ? std::min(share, 1.0) * width : 0;
   const bool blocks = isatty(STDOUT_FILENO) == 1 && std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
   if (!blocks) {
@@ -59,7 +59,7 @@ std::string Bar(double share, int width) {
     if (n == 0 && columns > 0) return "|";
     return std::string(n, '#');
   }
-  // U+2588 is a full block, U+2589..U+258F are seven eighths down to one.
+  // U+2588 is a full block; U+2589..U+258F are seven eighths down to one.
   std::string out;
   auto eighths = static_cast<int>(std::lround(columns * 8));
   if (eighths == 0 && columns > 0) eighths = 1;
@@ -94,11 +94,12 @@ void HandleInterrupts() {
   action.sa_handler = OnInterrupt;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};
-    // What was ignored stays ignored, as nohup wants it.
+    // A signal that was ignored stays ignored, as nohup expects.
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
     sigaction(signal, &action, nullptr);
   }
-  // A file that would grow beyond what is allowed is then an error of the write.
+  // A file that would grow beyond its limit then gives an error in the write instead of ending the
+  // program.
   ::signal(SIGXFSZ, SIG_IGN);
 }
 

@@ -1,5 +1,5 @@
-// What depends on who reads: a terminal gets progress and block characters, a pipe plain ASCII.
-// Also numbers as people read them.
+// Output that depends on the reader: a terminal gets progress and block characters, a pipe plain
+// ASCII. Also numbers in readable form.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace oncilla::tool {
 
-// A word on stderr about what takes long, wiped when it ends. Shown on a terminal only.
+// A note on stderr about work that takes long, erased when it ends. Shown on a terminal only.
 class Progress {
  public:
   explicit Progress(std::string_view what);
@@ -35,7 +35,7 @@ class NoInterrupt {
   NoInterrupt& operator=(const NoInterrupt&) = delete;
 };
 
-// From now on an interrupt (Ctrl-C) ends the program with exit code 130 and a last line that says
+// From now on an interrupt (Ctrl-C) ends the program with exit code 130, after a line that says
 // so.
 void HandleInterrupts();
 

@@ -1,4 +1,4 @@
-// Facts come from the compiler, the build system and the headers themselves.
+// The facts come from the compiler, the build system and the headers themselves.
 #include "tools/oncilla/version.h"
 
 #include <jpeglib.h>

@@ -1,4 +1,4 @@
-// Sound on the CPU. Spectra are computed in double, by a transform of radix 2.
+// Sound on the CPU. Spectra are computed in double, by a Fourier transform of radix 2.
 #include "backends/cpu/algorithms/audio.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ int16_t SampleOf(float x) {
   return static_cast<int16_t>(std::clamp(scaled, -kFullScale, kFullScale - 1));
 }
 
-// The transform of a power of two of points, in place.
+// The Fourier transform of a power of two of points, in place.
 class Fourier {
  public:
   explicit Fourier(int64_t points) : turns_(static_cast<size_t>(points / 2)) {
@@ -48,7 +48,8 @@ class Fourier {
       for (size_t begin = 0; begin < n; begin += 2 * half) {
         for (size_t i = 0; i < half; ++i) {
           const Complex &turn = turns_[i * step], b = x[begin + half + i];
-          // Written out: the operator also looks for what is not finite.
+          // The product is written out, because std::complex's operator also checks for infinities
+          // and NaN.
           const Complex turned(turn.real() * b.real() - turn.imag() * b.imag(),
                                turn.real() * b.imag() + turn.imag() * b.real());
           x[begin + half + i] = x[begin + i] - turned;
@@ -64,16 +65,17 @@ class Fourier {
 
 double MelOf(double hertz) { return 1127.0 * std::log1p(hertz / 700.0); }
 
-// Triangles over the bins of a spectrum, by the rules of HTK: a bin lies on the falling side of one
-// band, where its weight stands, and on the rising side of the next.
+// Triangular filters over the bins of a spectrum, by the rules of HTK. A bin lies on the falling
+// side of one band, for which its weight is stored, and on the rising side of the next, for which
+// it is one minus that.
 struct Bands {
-  int64_t begin = 0, end = 0;  // bins that count
+  int64_t begin = 0, end = 0;  // bins that are used
   HostVector<int64_t> falling;
   HostVector<double> weights;
 };
 
 Result<Bands> BandsOf(const MfccAttrs& attrs, int64_t bins, double rate) {
-  if (bins < 2) return InvalidArgument("a spectrum of ", bins, " bins");
+  if (bins < 2) return InvalidArgument("a spectrum of ", bins, " bins is too short");
   if (!(rate > 0)) return InvalidArgument("Input sample rate must be positive, not ", rate);
   const double per_bin = 0.5 * rate / static_cast<double>(bins - 1);
   if (!(attrs.upper / per_bin < static_cast<double>(bins))) {
@@ -105,7 +107,7 @@ Result<Bands> BandsOf(const MfccAttrs& attrs, int64_t bins, double rate) {
 Tensors DecodeWav(const DecodeWavAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
   ONCILLA_ASSIGN(const Wave wave, ReadWave(in[0].strings()[0]));
   if (wave.rate > static_cast<uint32_t>(std::numeric_limits<int32_t>::max())) {
-    return InvalidArgument("a sample rate of ", wave.rate);
+    return InvalidArgument("the sample rate does not fit i32: ", wave.rate);
   }
   const int64_t samples = attrs.samples < 0 ? wave.samples : attrs.samples;
   const int64_t channels = attrs.channels < 0 ? wave.channels : attrs.channels;
@@ -186,7 +188,7 @@ Status Spectrogram(const SpectrogramAttrs& attrs, const Args& args) {
 }
 
 Status Mfcc(const MfccAttrs& attrs, const Args& args) {
-  // Below this a band counts as silent.
+  // The floor under a band's energy before its logarithm: the level of silence.
   constexpr double kFloor = 1e-12;
   const Shape x = args.in(0).shape;
   const int64_t bins = x[2], count = attrs.coefficients;

@@ -1,6 +1,6 @@
 // Decompositions of matrices: Eigen's Householder QR, divide-and-conquer SVD, symmetric eigensolver
-// and square root by Schur's form, in double but for the eigensolver. Only here are its headers
-// included.
+// and square root by Schur form, in double except for the eigensolver. No other file includes
+// Eigen's headers.
 #define EIGEN_MPL2_ONLY
 #define EIGEN_NO_DEBUG
 #include "backends/cpu/algorithms/decompose.h"
@@ -43,7 +43,7 @@ void Write(const M& m, T* y) {
   }
 }
 
-// The algorithms only end with numbers that are finite.
+// Eigen's iterations terminate only for finite numbers.
 Status RequireFinite(const Matrix& m) {
   const bool finite =
       std::all_of(m.data(), m.data() + m.size(), [](double v) { return std::isfinite(v); });
@@ -118,7 +118,8 @@ Status Svd(const SvdAttrs& attrs, const Args& args) {
 Status SymmetricEigen(const SymmetricEigenAttrs& attrs, const Args& args) {
   return ForEach(args, [&]<class T>(TypeTag<T>, int64_t k, const Matrix& x) -> Status {
     if (x.size() == 0) return Status();
-    // How many rotations it takes, and so the vectors' signs, depends on the type's precision.
+    // The eigensolver runs in the matrix's own precision: the number of rotations, and with it the
+    // signs of the vectors, depends on it.
     using Own = MatrixOf<std::conditional_t<std::is_same_v<T, double>, double, float>>;
     const Eigen::SelfAdjointEigenSolver<Own> eigen(
         x.template cast<typename Own::Scalar>(),
@@ -135,7 +136,8 @@ Status SymmetricEigen(const SymmetricEigenAttrs& attrs, const Args& args) {
 Status MatrixSquareRoot(const NoAttrs&, const Args& args) {
   return ForEach(args, [&]<class T>(TypeTag<T>, int64_t k, const Matrix& x) -> Status {
     if (x.size() == 0) return Status();
-    // Of a real matrix with real or paired eigenvalues none of which lies on the negative axis.
+    // A real matrix has a real square root where its eigenvalues are real or in conjugate pairs and
+    // none is negative.
     const Eigen::EigenSolver<Matrix> eigen(x, false);
     if (eigen.info() != Eigen::Success) return InvalidArgument("the eigenvalues do not converge");
     for (const auto& value : eigen.eigenvalues()) {

@@ -1,4 +1,4 @@
-// Tensors as bytes and back: host functions.
+// Tensors as serialised messages and back: host functions.
 #include "backends/cpu/algorithms/messages.h"
 
 #include <farmhash.h>
@@ -17,7 +17,7 @@ namespace {
 using Tensors = Result<std::vector<Tensor>>;
 static_assert(std::endian::native == std::endian::little);
 
-// Types by their numbers in TensorFlow's DataType, and the lists that hold their values.
+// Dtypes with their numbers in TensorFlow's DataType, and the lists that hold their values.
 struct TypeRow {
   DType dtype;
   int64_t number;
@@ -67,7 +67,7 @@ Tensors ParseStrings(std::string_view bytes, const TensorHeader& header, const S
   return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
 }
 
-// One number in place of several elements' bytes: truth is 0 or 1.
+// Turns bytes into booleans: any but 0 becomes 1.
 void MakeTruths(std::span<std::byte> bytes) {
   for (std::byte& b : bytes) b = b == std::byte{0} ? std::byte{0} : std::byte{1};
 }
@@ -133,7 +133,7 @@ Tensors SerializeTensor(const NoAttrs&, const NodeView&, std::span<const Tensor>
   if (text) {
     for (const std::string& part : in[0].strings()) total += std::ssize(part);
   }
-  // What a protobuf may be long.
+  // Protobuf limits a message to 2 GiB.
   if (total > std::numeric_limits<int32_t>::max()) {
     return InvalidArgument("a message of ", total, " bytes would be too long");
   }

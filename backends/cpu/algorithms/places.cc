@@ -1,4 +1,4 @@
-// Places of sparse tensors: reading, checking, ordering.
+// Positions of sparse tensors: reading, checking, ordering.
 #include "backends/cpu/algorithms/places.h"
 
 #include <algorithm>

@@ -15,7 +15,7 @@ class Lists {
   using Map = std::map<std::string_view, Steps>;
   Lists(std::vector<Map> lists, bool single) : lists_(std::move(lists)), single_(single) {}
 
-  // Null when the message has no such list. A step without values may be of any type.
+  // Null when the message has no such list. A step without values matches any type.
   Result<const Steps*> Find(size_t example, const std::string& key, DType dtype) const {
     const auto it = lists_[example].find(key);
     if (it == lists_[example].end()) return nullptr;

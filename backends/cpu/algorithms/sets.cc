@@ -13,9 +13,9 @@ namespace {
 
 using Tensors = Result<std::vector<Tensor>>;
 
-// One operand: which elements each set has, by its place among all sets of the operand.
+// One operand: the elements of each set, by the set's index among all sets of the operand.
 struct Operand {
-  IntList sizes;  // the last one is of the axis that the sets lie along
+  IntList sizes;  // the last size is that of the axis along which the sets lie
   Tensor values;
   std::map<int64_t, IntList> sets;
 };
@@ -50,7 +50,7 @@ Result<Operand> ReadDense(const Tensor& x) {
   return out;
 }
 
-// Elements with their values, in ascending order, each value once.
+// The elements of a set with their values, in ascending order, each value once.
 template <class Value>
 struct Member {
   Value value;
@@ -68,7 +68,7 @@ HostVector<Member<Value>> SetOf(const IntList& elements, Read&& read) {
   return out;
 }
 
-// Calls fn with a function that reads element i of a tensor as something that can be compared.
+// Calls fn with a function that reads element i of a tensor as a comparable value.
 template <class F>
 auto WithReader(const Tensor& values, F&& fn) {
   if (values.dtype() == DType::kString) {

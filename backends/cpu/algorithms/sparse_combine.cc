@@ -1,4 +1,4 @@
-// Sums, parts and reductions of sparse tensors: host functions.
+// Adding, slicing and reducing sparse tensors: host functions.
 #include "backends/cpu/algorithms/sparse_combine.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ bool Reaches(T value, T threshold) {
   }
 }
 
-// Which entry of each operand a sum is of, or -1.
+// The entry of each operand that contributes to a sum, or -1.
 struct Pair {
   int64_t a = -1, b = -1;
 };
@@ -88,7 +88,7 @@ Tensors SparseAdd(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
         const T right = pairs[i].b < 0 ? T() : y[static_cast<size_t>(pairs[i].b)];
         T& sum = sums.MutableAs<T>()[i];
         sum = pairs[i].b < 0 ? left : pairs[i].a < 0 ? right : Sum(left, right);
-        // What stands in one operand alone stays whatever its size.
+        // An entry that exists in one operand only is kept, however small it is.
         if (pairs[i].a >= 0 && pairs[i].b >= 0 && !Reaches(sum, threshold)) continue;
         kept.push_back(static_cast<int64_t>(i));
         const int64_t* place = pairs[i].a < 0 ? b[static_cast<size_t>(pairs[i].b)]
@@ -144,7 +144,7 @@ Tensors SparseReduce(const SparseReduceAttrs& attrs, const NodeView&, std::span<
     ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, static_cast<int>(p.rank)));
     reduced[static_cast<size_t>(at)] = true;
   }
-  // The axes that stay, and the entries under their places alone.
+  // The axes that are kept, and the entries at their positions along these axes.
   IntList out_sizes;
   Places groups;
   groups.count = p.count;
@@ -157,12 +157,14 @@ Tensors SparseReduce(const SparseReduceAttrs& attrs, const NodeView&, std::span<
       if (!reduced[k]) groups.at.push_back(p[i][k]);
     }
   }
-  // Within a group they are added in the order of their places.
+  // Within a group, entries are added in the order of their positions.
   IntList order = Ordered(p), at;
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
     const int64_t *x = groups[static_cast<size_t>(a)], *y = groups[static_cast<size_t>(b)];
     return std::lexicographical_compare(x, x + groups.rank, y, y + groups.rank);
   });
+  // The entries of a group are adjacent now: where each group begins, and its indices in the
+  // output.
   IntList begins;
   for (size_t i = 0; i < order.size(); ++i) {
     const int64_t* own = groups[static_cast<size_t>(order[i])];
@@ -183,6 +185,7 @@ Tensors SparseReduce(const SparseReduceAttrs& attrs, const NodeView&, std::span<
   ONCILLA_ASSIGN(Tensor values, Tensor::Allocate({in[1].dtype(), {count}}));
   DispatchDType(in[1].dtype(), [&]<class T>(TypeTag<T>) {
     if constexpr (!std::is_same_v<T, bool>) {
+      // f16 and bf16 are added in f32.
       using Wide = std::conditional_t<kNarrowFloat<T>, float, T>;
       const auto x = in[1].As<T>();
       for (size_t g = 0; g < static_cast<size_t>(count); ++g) {

@@ -14,12 +14,12 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 constexpr double kPi = 3.14159265358979323846;
 
-// B(2k) / (2k)! * (2k)! = B(2k), the Bernoulli numbers of even index from 2 on.
+// The Bernoulli numbers B(2k) from B(2) on, for the asymptotic series.
 constexpr double kBernoulli[] = {1.0 / 6,       -1.0 / 30,      1.0 / 42, -1.0 / 30,
                                  5.0 / 66,      -691.0 / 2730,  7.0 / 6,  -3617.0 / 510,
                                  43867.0 / 798, -174611.0 / 330};
 
-// x^a exp(-x) / Gamma(a): what both expansions of the incomplete gamma function share.
+// x^a exp(-x) / Gamma(a), a factor of both expansions of the incomplete gamma function.
 double GammaFactor(double a, double x) { return std::exp(a * std::log(x) - x - LogGamma(a)); }
 
 double LowerSeries(double a, double x) {
@@ -31,7 +31,8 @@ double LowerSeries(double a, double x) {
   return sum * GammaFactor(a, x);
 }
 
-// Lentz' method; never divides by zero.
+// The continued fraction of the upper incomplete gamma function by Lentz' method, with guards
+// against division by zero.
 double UpperFraction(double a, double x) {
   constexpr double kTiny = 1e-300;
   double b = x + 1 - a, c = 1 / kTiny, d = 1 / (b == 0 ? kTiny : b), h = d;
@@ -50,7 +51,7 @@ double UpperFraction(double a, double x) {
   return h * GammaFactor(a, x);
 }
 
-// The continued fraction of the incomplete beta function.
+// The continued fraction of the incomplete beta function, by the same method.
 double BetaFraction(double a, double b, double x) {
   constexpr double kTiny = 1e-300;
   auto guard = [](double v) { return std::fabs(v) < 1e-300 ? 1e-300 : v; };
@@ -73,7 +74,7 @@ double BetaFraction(double a, double b, double x) {
 
 // The root z >= 0 of erfc(z) = y for y in (0, 1].
 double ErfcInverse(double y) {
-  // Winitzki's approximation begins close enough for three steps.
+  // Winitzki's approximation is near enough that a few of Halley's steps reach full precision.
   const double l = std::log(y) + std::log(2 - y);
   const double u = 2 / (kPi * 0.147) + l / 2;
   double z = std::sqrt(std::max(0.0, std::sqrt(u * u - l / 0.147) - u));
@@ -89,7 +90,8 @@ double ErfcInverse(double y) {
   return z;
 }
 
-// Sum of (x/2)^(2k+order) / (k! (k+order)!) * exp(-x), all terms positive.
+// The series of (x/2)^(2k+order) / (k! (k+order)!), times exp(-x). All terms are positive, so
+// nothing cancels.
 double BesselSeries(double x, int order) {
   const double square = x * x / 4;
   double term = order == 0 ? 1 : x / 2, sum = term;
@@ -100,7 +102,7 @@ double BesselSeries(double x, int order) {
   return sum * std::exp(-x);
 }
 
-// The expansion for large x, where it is exact to the last digit before it begins to diverge.
+// The asymptotic series for large x, where it reaches full precision before it begins to diverge.
 double BesselAsymptotic(double x, int order) {
   const double mu = 4.0 * order * order;
   double term = 1, sum = 1;
@@ -133,7 +135,7 @@ double Digamma(double x) {
   double result = 0;
   if (x <= 0) {
     if (x == std::floor(x)) return kNaN;
-    // The reflection, with the angle reduced first so that large x keep their fraction.
+    // The reflection formula. x is reduced to its fraction first, so that large x lose no digits.
     const double part = x - std::floor(x);
     result = -kPi / std::tan(kPi * part);
     x = 1 - x;
@@ -151,7 +153,7 @@ double ErfInverse(double x) {
   if (size == 1) return x * kInfinity;
   double z;
   if (size < 0.5) {
-    // On erf itself: 1 - size would lose the digits of small numbers.
+    // Solved for erf itself, because 1 - size would lose the digits of small numbers.
     z = size * std::sqrt(kPi) / 2;
     for (int i = 0; i < 8; ++i) {
       const double newton = (std::erf(z) - size) / (2 / std::sqrt(kPi) * std::exp(-z * z));
@@ -190,14 +192,15 @@ double UpperGamma(double a, double x) {
   return x < a + 1 ? 1 - LowerSeries(a, x) : UpperFraction(a, x);
 }
 
-// Euler and Maclaurin: the first terms themselves, the rest as an integral with corrections.
+// The Euler-Maclaurin formula: the first terms are summed, the rest is an integral with
+// corrections.
 double HurwitzZeta(double x, double q) {
   if (x != x || q != q || x < 1) return kNaN;
   if (x == 1) return kInfinity;
   if (q <= 0) {
     if (q == std::floor(q)) return kInfinity;
     if (x != std::floor(x)) return kNaN;  // a power of a negative number
-    if (q < -1e6) return kNaN;            // more terms than anyone waits for
+    if (q < -1e6) return kNaN;            // would take more than a million terms
   }
   double sum = 0, at = q;
   for (int n = 0; n < 12 || at < 12; ++n, at += 1) {

@@ -1,6 +1,6 @@
-// Gamma, Poisson and binomial numbers. Each output has a generator of its own, which draws again
-// until a number fits, so that any part of a result can be computed alone. In double, in the order
-// of TensorFlow's CPU kernels.
+// Random numbers of the gamma, Poisson and binomial distributions, in double and in the order of
+// TensorFlow's CPU kernels. Each output has a generator of its own, which draws again until a
+// number fits, so that any part of a result can be computed alone.
 #include "backends/cpu/algorithms/variates.h"
 
 #include <bit>
@@ -16,15 +16,15 @@
 namespace oncilla::cpu {
 namespace {
 
-// The steps of the generator that are set aside for each output: fewer where few are drawn.
+// Generator steps that are reserved per output; less where few are drawn.
 constexpr uint64_t kReserved = 256, kReservedFew = 42;
 
 double UnitDouble(uint32_t x0, uint32_t x1) {
   return std::bit_cast<double>(uint64_t{x0 & 0xfffffu} << 32 | x1 | uint64_t{1023} << 52) - 1.0;
 }
 
-// Uniform and normal numbers of one generator; each step gives two, of which the second comes
-// first.
+// Uniform and normal numbers of one generator. A step gives two, of which the second is returned
+// first, as TensorFlow does.
 class Draws {
  public:
   explicit Draws(const Philox& generator) : generator_(generator) {}
@@ -57,8 +57,8 @@ class Draws {
   int uniform_left_ = 0, normal_left_ = 0;
 };
 
-// Marsaglia and Tsang, "A simple method for generating gamma variables"; exponential where alpha
-// is 1.
+// Marsaglia and Tsang, "A simple method for generating gamma variables"; for alpha = 1 the
+// exponential distribution.
 double Gamma(double alpha, Draws& draws) {
   if (alpha == 1) return -std::log1p(-draws.Uniform());
   const bool small = alpha < 1;
@@ -78,8 +78,8 @@ double Gamma(double alpha, Draws& draws) {
   }
 }
 
-// Knuth's product of uniform numbers for small rates; Hormann, "The transformed rejection method
-// for generating Poisson random variables" for others. Numbers above `most` are drawn again.
+// For small rates Knuth's product of uniform numbers; for others Hormann, "The transformed
+// rejection method for generating Poisson random variables". A number above `most` is drawn again.
 double Poisson(double rate, double most, Draws& draws) {
   if (rate < 10) {
     const double end = std::exp(-rate);
@@ -104,7 +104,7 @@ double Poisson(double rate, double most, Draws& draws) {
   }
 }
 
-// What Stirling's formula lacks of log(k!).
+// log(k!) minus Stirling's formula.
 double StirlingTail(double k) {
   constexpr double kTails[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983,
                                0.02079067210376509, 0.0166446911898211, 0.0138761288230707,
@@ -115,8 +115,8 @@ double StirlingTail(double k) {
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
 }
 
-// Of at most half as likely an event. Sums of geometric numbers where few are expected; Hormann,
-// "The generation of binomial random variates" otherwise.
+// `chance` is at most 1/2. Where few successes are expected, sums of geometric numbers; otherwise
+// Hormann, "The generation of binomial random variates".
 double Binomial(double count, double chance, bool many, Draws& draws) {
   if (!many) {
     double sum = 0;
@@ -150,11 +150,11 @@ double Number(const T& x) {
   return static_cast<double>(x);
 }
 
-// The largest number of a type of results.
+// The largest number that the result type holds.
 template <class T>
 double Most() {
   if constexpr (std::is_same_v<T, Half>) return 65504;
-  if constexpr (std::is_same_v<T, int64_t>) return 0x1p63 - 1024;  // that a double can be
+  if constexpr (std::is_same_v<T, int64_t>) return 0x1p63 - 1024;  // the largest double below 2^63
   if constexpr (std::is_arithmetic_v<T>) return static_cast<double>(std::numeric_limits<T>::max());
   return std::numeric_limits<double>::max();
 }
@@ -165,7 +165,7 @@ T To(double x) {
   return static_cast<T>(static_cast<float>(x));
 }
 
-// The numbers that an output is drawn from.
+// The generator of one output.
 Draws DrawsOf(const Args& args, int64_t output, uint64_t reserved = kReserved) {
   const auto* counter = args.In<uint64_t>(2);
   Philox own(args.In<uint64_t>(1)[0], counter[0], counter[1]);
@@ -173,8 +173,9 @@ Draws DrawsOf(const Args& args, int64_t output, uint64_t reserved = kReserved) {
   return Draws(own);
 }
 
-// Calls draw(which parameter, which output) for each output. All results of a parameter come one
-// after the other, as generators go, and stand as far apart as there are parameters.
+// Calls draw(index of the parameter, output) for each output. The results of one parameter come
+// from consecutive outputs, as TensorFlow numbers them, and are stored with a stride of the number
+// of parameters.
 template <class T, class F>
 void Fill(const Args& args, int64_t parameters, F&& draw) {
   const int64_t elements = args.out(0).elements();
@@ -195,9 +196,10 @@ Status FillRates(const SampleDistributionAttrs& attrs, const Args& args) {
   const double most = Most<T>();
   const bool poisson = attrs.distribution == "poisson";
   for (int64_t i = 0; poisson && i < count; ++i) {
-    // Above, numbers that fit the type are too rare to wait for.
+    // Above this rate, numbers that fit the type are too rare to wait for.
     if (Number(x[i]) <= most) continue;
-    return InvalidArgument("rate ", i, " is ", Number(x[i]), ", for numbers up to ", most);
+    return InvalidArgument("rate ", i, " is ", Number(x[i]), "; the output type holds at most ",
+                           most);
   }
   Fill<T>(args, count, [&](int64_t which, int64_t output) {
     Draws draws = DrawsOf(args, output);
@@ -206,7 +208,7 @@ Status FillRates(const SampleDistributionAttrs& attrs, const Args& args) {
   return Status();
 }
 
-// Comparisons that choose the method are of the parameters' own type.
+// The comparisons that choose the method are made in the parameters' own type, as in TensorFlow.
 template <class T, class P>
 Status FillTrials(const Args& args) {
   const Shape counts = args.in(3).shape, chances = args.in(4).shape;
@@ -217,10 +219,11 @@ Status FillTrials(const Args& args) {
   for (int64_t i = 0; i < args.in(3).elements(); ++i) {
     const double trials = Number(args.In<P>(3)[i]);
     if (std::isfinite(trials) && trials <= Most<T>()) continue;
-    return InvalidArgument("count ", i, " is ", trials, ", for numbers up to ", Most<T>());
+    return InvalidArgument("count ", i, " is ", trials, "; the output type holds at most ",
+                           Most<T>());
   }
   for (int64_t i = 0; i < args.in(4).elements(); ++i) {
-    if (std::isnan(args.In<P>(4)[i])) return InvalidArgument("probability ", i, " is no number");
+    if (std::isnan(args.In<P>(4)[i])) return InvalidArgument("probability ", i, " is not a number");
   }
   Fill<T>(args, axes.elements, [&](int64_t which, int64_t output) -> double {
     int64_t at[2] = {}, left = which;

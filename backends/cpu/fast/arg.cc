@@ -1,8 +1,8 @@
 // ArgMax and ArgMin of numbers that floats hold exactly, on vectors.
 //
-// Along the innermost axis: the extreme of every block of a row, then its place in the block that
-// wins. Along other axes: rows are compared with the best so far, as wide as the innermost kept
-// axis, lane by lane, with the places beside them.
+// Along the innermost axis: find the extreme of every block of a row, then its place in the block
+// that wins. Along other axes: compare whole rows, as wide as the innermost kept axis, with the
+// best so far, lane by lane, and keep the place of each best beside it.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/arg.cc"
 // clang-format off
@@ -25,8 +25,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-// The first place, or the last, of a value that is among the n; any NaN is as good as another. A
-// place all the same where an application writes to its input meanwhile.
+// The first place, or the last, of a value that is among the n; any NaN matches any other. Returns
+// a valid place even where the application writes to the input meanwhile and the value is gone.
 int64_t FindPlace(const float* x, int64_t n, float value, bool last) {
   const Floats d;
   const bool nan = std::isnan(value);
@@ -46,8 +46,8 @@ int64_t FindPlace(const float* x, int64_t n, float value, bool last) {
   return i;
 }
 
-// Where x[i], its sign flipped for minima, is better than best[i], it is the best and at place k.
-// `best` and `at` have room for whole vectors.
+// Where x[i] is better than best[i], x[i] becomes the best and k its place; for minima the sign of
+// x is flipped first. `best` and `at` have room for whole vectors.
 template <bool kLast>
 void TakeBetter(const float* x, int64_t n, int32_t k, bool flip, float* best, int32_t* at) {
   const Floats d;
@@ -81,8 +81,8 @@ HWY_EXPORT(FindPlace);
 HWY_EXPORT(TakeBetterHere);
 
 constexpr int64_t kWidth = 1024;      // columns that are compared together
-constexpr int64_t kBlock = 4096;      // elements of a row
-constexpr int64_t kShortest = 32;     // a row shorter than this is no work for vectors
+constexpr int64_t kBlock = 4096;      // elements of a row's block
+constexpr int64_t kShortest = 32;     // shorter rows do not fill vectors
 constexpr int64_t kChunk = 32 << 10;  // elements of a task, about
 
 bool HeldByFloats(DType t) {
@@ -120,7 +120,7 @@ class FastArg : public CpuKernel {
   }
 
  private:
-  // n elements as floats, where they are or in `tile`.
+  // n elements as floats: the input itself where it is f32, else converted into `tile`.
   const float* Read(const Args& args, int64_t at, int64_t n, float* tile) const {
     const std::byte* from = args.inputs[0] + at * BytesOf(dtype_);
     if (dtype_ == DType::kF32 && !skips_nan_) return reinterpret_cast<const float*>(from);
@@ -134,7 +134,7 @@ class FastArg : public CpuKernel {
     return tile;
   }
 
-  // The extreme of a block takes the place of the best so far.
+  // Whether the extreme of a block replaces the best so far.
   bool Wins(double extreme, double best) const {
     if (attrs_.last) {
       return std::isnan(extreme) || (larger_ ? extreme >= best : extreme <= best);

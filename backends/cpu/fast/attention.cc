@@ -1,5 +1,5 @@
-// The fast Attention: a task is a block of queries that share keys and values, whatever the steps
-// of heads and rows are; nothing is copied or packed beforehand.
+// The fast Attention: a task is a block of queries that share keys and values, for any strides of
+// heads and rows; nothing is copied or packed beforehand.
 #include "backends/cpu/fast/attention.h"
 
 #include <algorithm>
@@ -23,8 +23,9 @@ class FastAttention : public CpuKernel {
         g_(GeometryOf(attrs, node.inputs)),
         softcap_(static_cast<float>(attrs.softcap)),
         zero_blind_(attrs.zero_blind) {
-    // Long rows of queries head by head, so that what they see is alike; few ones of all heads that
-    // share keys together.
+    // Many rows of queries: a block takes rows of one head, whose queries see nearly the same keys.
+    // Few rows: a block takes the rows of all heads that share keys and values (grouped-query
+    // attention), so that keys are read once.
     stacked_ = g_.rows >= AttentionQueries() ? 1 : g_.group();
     per_stack_ = (stacked_ * g_.rows + AttentionQueries() - 1) / AttentionQueries();
   }
@@ -80,7 +81,7 @@ class FastAttention : public CpuKernel {
   const AttentionGeometry g_;
   const float softcap_;
   const bool zero_blind_;
-  int64_t stacked_ = 1;    // heads of queries that a block may mix
+  int64_t stacked_ = 1;    // heads whose queries a block may mix
   int64_t per_stack_ = 1;  // blocks of such heads
 };
 

@@ -1,10 +1,12 @@
 // Attention of a block of queries, once per instruction set.
 //
-// Scores stand the other way round, a row for each key and a lane for each query: keys are then
-// read where they lie, as rows of A of the product's tile, and the softmax goes down the rows, all
-// queries at once without sums across lanes. Keys are taken in stretches whose scores stay in the
-// first cache; from one to the next goes the largest score, the sum and the result so far (online
-// softmax, Milakov and Gimelshein 2018). The stretches depend on sizes alone.
+// Scores are stored transposed, a row for each key and a lane for each query. Keys are then read
+// where they lie, as the rows of A of the product's tile, and the softmax goes down the rows, all
+// queries at once without sums across lanes. Keys are taken in blocks of kKeys, whose scores stay
+// in the first-level cache. From one block to the next go the largest score, the sum of weights and
+// the result so far (online softmax, Milakov and Gimelshein 2018). The blocks depend on sizes
+// alone, so results do not depend on threads. Steps of a block of keys: Scores, Finish, Weights,
+// Values.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/attention_lanes.cc"
 // clang-format off
@@ -27,15 +29,16 @@ namespace oncilla::cpu::HWY_NAMESPACE {
 
 static_assert(kTileColumns <= kMostAttentionQueries);
 
-// Keys of a stretch.
+// Keys of a block.
 constexpr int64_t kKeys = 256;
 
-// e^x for x <= 0, zero below e^-87, NaN of NaN: 2^n times a polynomial of degree 6 for 2^f, |f| <=
-// 1/2, fitted to 2e-9. What x / ln 2 loses in rounding is 6e-8 of x, little where e^x counts.
+// e^x for x <= 0, zero below e^-87; NaN stays NaN. 2^n times a polynomial of degree 6 for 2^f, |f|
+// <= 1/2, fitted to 2e-9. Rounding x / ln 2 to float costs a relative error of 6e-8 times |x|,
+// which is small where e^x is not.
 HWY_INLINE Vector ExpOfNegative(Vector x) {
   const Floats d;
   const hn::RebindToSigned<Floats> ints;
-  // The product stands second: x86 gives back the second operand when one is NaN.
+  // The product is the second operand: max of x86 returns the second operand when one is NaN.
   const Vector z = hn::Max(hn::Set(d, -127.0f), hn::Mul(x, hn::Set(d, 1.44269504f)));
   const auto n = hn::NearestInt(z);
   const Vector f = hn::Sub(z, hn::ConvertTo(d, n));
@@ -60,7 +63,7 @@ class BlockAttention {
     Start();
     int32_t first = b_.first[0], end = b_.end[0];
     for (int i = 0; i < b_.queries; ++i) {
-      // A query without keys takes no part in what the block reads.
+      // A query that sees no key does not widen the range of keys that the block reads.
       if (b_.first[i] >= b_.end[i]) continue;
       first = std::min(first, b_.first[i]);
       end = std::max(end, b_.end[i]);
@@ -76,7 +79,7 @@ class BlockAttention {
   }
 
  private:
-  // Queries upright and scaled, a lane each; lanes without a query are zeros.
+  // Transposes and scales the queries, one per lane; lanes without a query are zero.
   void Start() {
     const Floats d;
     std::fill_n(q_, b_.size * kTileColumns, 0.0f);
@@ -105,7 +108,7 @@ class BlockAttention {
     return t;
   }
 
-  // k q^T of a stretch of keys.
+  // s = k q^T for a block of keys.
   void Scores(int64_t key, int64_t count) {
     TileArgs<float> t = Tile();
     t.run_step = 1;
@@ -135,7 +138,7 @@ class BlockAttention {
     }
   }
 
-  // Caps, masks and hides scores.
+  // Applies the soft cap and the mask, and hides keys outside of each query's range.
   void Finish(int64_t key, int64_t count) {
     const Floats d;
     const hn::RebindToSigned<Floats> ints;
@@ -179,13 +182,13 @@ class BlockAttention {
     const hn::RebindToSigned<Floats> ints;
     const int lane = v * kLanes, lanes = std::min(kLanes, b_.queries - lane);
     const T* base = b_.mask[lane];
-    // How far apart the lanes' rows are, when evenly.
+    // The distance between the mask rows of neighbouring lanes, if it is the same for all.
     const int64_t step = lanes > 1 ? b_.mask[lane + 1] - base : 0;
     bool even = step >= 0 && step * kLanes < std::numeric_limits<int32_t>::max();
     for (int i = 1; even && i < lanes; ++i) even = b_.mask[lane + i] - base == i * step;
     const auto places =
         hn::Mul(hn::Iota(ints, 0), hn::Set(ints, even ? static_cast<int>(step) : 0));
-    // Lanes without a query read the first row again.
+    // Lanes without a query read the first row again, so that no gather leaves the mask.
     const auto index = hn::IfThenElseZero(hn::FirstN(ints, static_cast<size_t>(lanes)), places);
     HWY_ALIGN float lane_masks[kLanes] = {};
     for (int64_t j = 0; j < count; ++j) {
@@ -206,7 +209,8 @@ class BlockAttention {
     }
   }
 
-  // Scores become weights, as far as the stretch is known; what there is already fades.
+  // Turns scores into weights relative to the largest score so far, and scales down the sum and
+  // result so far when that largest score has grown.
   void Weights(int64_t count) {
     const Floats d;
     const Vector none = hn::Set(d, -HUGE_VALF);
@@ -217,7 +221,8 @@ class BlockAttention {
       for (int64_t j = 0; j < count; ++j) {
         most = hn::Max(hn::Load(d, s + j * kTileColumns), most);
       }
-      // Nothing but hidden keys so far: they weigh nothing.
+      // A query that has seen only hidden keys has minus infinity as its largest score. Zero stands
+      // in for it, because the difference of two infinities is NaN.
       const Vector from = hn::IfThenElseZero(hn::Ne(most, none), most);
       const Vector less = ExpOfNegative(hn::Sub(most_[v], from));
       Vector sum = hn::Zero(d);
@@ -240,7 +245,7 @@ class BlockAttention {
     }
   }
 
-  // Adds weights times values.
+  // y += weights times values.
   void Values(int64_t key, int64_t count) {
     TileArgs<float> t = Tile();
     t.row_step = 1;

@@ -1,9 +1,10 @@
 // Depthwise convolution by output rows, once per instruction set.
 //
-// A row is computed one vector of channels after the other, over all its pixels. Where a window is
-// three wide and lies inside the input, or is five wide, neighbouring pixels share the loads of
-// input and weights; all else takes one pixel at a time. Taps outside the input are left out, never
-// multiplied by zero.
+// A row is computed one vector of channels after the other, over all its pixels. Neighbouring
+// pixels share loads of inputs and weights where the window is three wide and inside the input
+// (ThreeWide), or five wide (FiveWide); all other pixels are computed four at a time (FourPixels)
+// or one (OnePixel). Taps outside the input are left out rather than multiplied by zero, which
+// would turn infinities into NaN.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/depthwise.cc"
 // clang-format off
@@ -25,13 +26,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-// What a row of outputs needs. T is what lies in memory.
+// What a row of outputs needs. T is the type in memory.
 template <class T>
 struct DepthwiseRow {
   const Depthwise<T>& d;
   const WindowAxis& width;
   int64_t channels;
-  // The rows of input that its windows see, with their rows of the filter.
+  // The rows of input under its windows, with their rows of the filter.
   const T* const* inputs;
   const T* const* filters;
   int rows;
@@ -49,7 +50,8 @@ HWY_INLINE void Finish(const DepthwiseRow<T>& r, Vector sum, int64_t at, int64_t
   StoreSome(sum, r.y + at, count);
 }
 
-// Neighbouring pixels from `at` on, whole vectors: curved activations by one call for all of them.
+// Finishes neighbouring pixels from `at` on, in whole vectors; one call applies the activation to
+// all of them.
 template <int kPixels, class T>
 HWY_INLINE void FinishPixels(const DepthwiseRow<T>& r, const Vector (&sum)[kPixels], int64_t at) {
   if (!r.curved) {
@@ -69,7 +71,7 @@ HWY_INLINE void FinishPixels(const DepthwiseRow<T>& r, const Vector (&sum)[kPixe
   }
 }
 
-// One pixel, any window.
+// One pixel with any window.
 template <class T>
 HWY_INLINE void OnePixel(const DepthwiseRow<T>& r, int64_t o, int64_t c, int64_t count) {
   constexpr Floats d;
@@ -85,7 +87,7 @@ HWY_INLINE void OnePixel(const DepthwiseRow<T>& r, int64_t o, int64_t c, int64_t
   Finish(r, sum, o * r.channels + c, count);
 }
 
-// Four pixels from `o` on, windows of any width that lie inside the input.
+// Four pixels from `o` on; windows of any width that lie inside the input.
 template <class T>
 HWY_INLINE void FourPixels(const DepthwiseRow<T>& r, int64_t o, int64_t c) {
   constexpr Floats d;
@@ -110,8 +112,8 @@ HWY_INLINE void FourPixels(const DepthwiseRow<T>& r, int64_t o, int64_t c) {
   Finish(r, s3, at + 3 * r.channels, kLanes);
 }
 
-// Windows three wide, without holes, kStride apart: pixels from `o` to `end` that all lie inside.
-// Returns where it stopped.
+// Windows three wide, not dilated, kStride apart: pixels from `o` to `end` that all lie inside.
+// Returns the first pixel that it left.
 template <int kStride, int kRows, class T>
 HWY_INLINE int64_t ThreeWide(const DepthwiseRow<T>& r, int64_t o, int64_t end, int64_t c) {
   constexpr Floats d;
@@ -159,8 +161,8 @@ HWY_INLINE int64_t ThreeWideRows(const DepthwiseRow<T>& r, int64_t o, int64_t en
   }
 }
 
-// kPixels neighbours whose windows are five wide, without holes, kStride apart: an input is loaded
-// once for all that see it, and left out where it lies outside.
+// kPixels neighbours whose windows are five wide, not dilated, kStride apart: an input is loaded
+// once for all windows that see it, and skipped where it lies outside.
 template <int kStride, int kPixels, class T>
 HWY_INLINE void FiveWidePixels(const DepthwiseRow<T>& r, int64_t o, int64_t c) {
   constexpr Floats d;
@@ -189,7 +191,7 @@ HWY_INLINE void FiveWidePixels(const DepthwiseRow<T>& r, int64_t o, int64_t c) {
   FinishPixels(r, sum, o * r.channels + c);
 }
 
-// A whole row of them.
+// A whole row of such windows.
 template <int kStride, class T>
 void FiveWide(const DepthwiseRow<T>& r, int64_t c) {
   int64_t o = 0;

@@ -90,7 +90,7 @@ void Loop(const float* x, const float* y, const float* z, float* out, int64_t n,
   const int64_t whole = n - n % kLanes;
   if (whole > 0) WholeVectors<Row, bools>(x, y, z, out, whole, alpha, beta);
   if (whole == n) return;
-  // The rest through one vector of its own.
+  // The tail goes through vectors on the stack.
   HWY_ALIGN float tail[4][kLanes];
   const int64_t rest = n - whole;
   const float* from[3] = {x, y, z};
@@ -144,7 +144,7 @@ void BFloat16ToFloats(const BFloat16* from, int64_t n, float* to) { ConvertLanes
 void FloatsToHalf(const float* from, int64_t n, Half* to) { ConvertLanes(from, n, to); }
 void FloatsToBFloat16(const float* from, int64_t n, BFloat16* to) { ConvertLanes(from, n, to); }
 
-// Cut to what the type holds, as ConvertElement does; a NaN is 0.
+// Clamped to what the type holds, as ConvertElement does; a NaN is 0.
 template <class T>
 void CutToBytes(const float* from, int64_t n, T* to) {
   const Floats d;
@@ -161,7 +161,8 @@ void CutToBytes(const float* from, int64_t n, T* to) {
   }
   for (; i < n; ++i) to[i] = ConvertElement<T>(from[i]);
 }
-// Cut as ConvertElement does; what lies below is cut by the conversion itself.
+// Clamped as ConvertElement does. Only the upper bound and NaN need code: the conversion itself
+// gives the lowest number for what lies below.
 void FloatsToI32(const float* from, int64_t n, int32_t* to) {
   const Floats d;
   const hn::RebindToSigned<Floats> ints;
@@ -174,7 +175,7 @@ void FloatsToI32(const float* from, int64_t n, int32_t* to) {
   for (; i + kLanes <= n; i += kLanes) hn::StoreU(cut(hn::LoadU(d, from + i)), ints, to + i);
   for (; i < n; ++i) to[i] = ConvertElement<int32_t>(from[i]);
 }
-// By way of 32 bits where those suffice.
+// By way of 32 bits where all values fit.
 void FloatsToI64(const float* from, int64_t n, int64_t* to) {
   const hn::ScalableTag<int64_t> wide;
   const hn::Rebind<int32_t, decltype(wide)> ints;

@@ -1,8 +1,9 @@
 // The vocabulary of elementwise_table.inc on vectors of float. Included once per instruction set.
 //
-// Within 1e-5 of the exact functions, mostly within a few units in the last place, also for NaN,
-// infinities and arguments out of range. Where a function is not good for all arguments, vectors
-// that have others, and functions that models use rarely, go lane by lane through the C library.
+// Results are within 1e-5 of the exact functions, mostly within a few units in the last place, also
+// for NaN, infinities and arguments out of range. A vector with arguments outside of the range that
+// a function is good for goes lane by lane through the C library, and so do functions that models
+// use rarely.
 #if defined(ONCILLA_CPU_ELEMENT_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ONCILLA_CPU_ELEMENT_LANES_INL_H_
 #undef ONCILLA_CPU_ELEMENT_LANES_INL_H_
@@ -33,7 +34,7 @@ struct Lanes {
   Vector v;
 
   Lanes() = default;
-  HWY_INLINE Lanes(Vector vector) : v(vector) {}  // NOLINT: it is one
+  HWY_INLINE Lanes(Vector vector) : v(vector) {}  // implicit, as for a number
   HWY_INLINE explicit Lanes(double c) : v(hn::Set(Floats(), static_cast<float>(c))) {}
   // 1 where the condition holds, else 0: how tiles keep booleans.
   HWY_INLINE explicit Lanes(Condition c) : v(hn::IfThenElseZero(c.m, hn::Set(Floats(), 1.0f))) {}
@@ -81,7 +82,7 @@ HWY_INLINE Lanes Ceil(Lanes a) { return hn::Ceil(a.v); }
 HWY_INLINE Lanes Round(Lanes a) { return hn::Round(a.v); }
 HWY_INLINE Lanes Sqrt(Lanes a) { return hn::Sqrt(a.v); }
 
-// e^104 is infinite in float already.
+// e^104 overflows float already, and Highway's exp needs bounded arguments.
 HWY_INLINE Lanes Exp(Lanes a) {
   const Floats d;
   return KeepNan(a, hn::Exp(d, hn::Min(a.v, hn::Set(d, 104.0f))));
@@ -113,9 +114,10 @@ HWY_INLINE Lanes Cos(Lanes a) {
 }
 HWY_INLINE Lanes Erf(Lanes a) { return KeepNan(a, Erf(Floats(), a.v)); }
 
-// erfc(x) = e^(-x^2) g(t) / (1 + 2 x) with t = (x - 3) / (x + 3) for x >= 0, where g is smooth: a
-// polynomial fitted on [0, 10.2] to 7e-8. The digits of x^2 that a float loses are put back, so the
-// result is exact to a few units even where it is tiny.
+// For x >= 0, erfc(x) = e^(-x^2) g(t) / (1 + 2 x) with t = (x - 3) / (x + 3), where g is smooth: a
+// polynomial fitted on [0, 10.2] to 7e-8. The rounding error of x^2, which a fused multiplication
+// gives exactly, is corrected for, so that the result is exact to a few units in the last place
+// even where it is tiny.
 HWY_INLINE Lanes Erfc(Lanes a) {
   const Floats d;
   const Vector x = hn::Min(hn::Abs(a.v), hn::Set(d, 10.2f));
@@ -171,7 +173,7 @@ HWY_INLINE Lanes Atanh(Lanes a) {
 }
 HWY_INLINE Lanes Atan2(Lanes a, Lanes b) { return EachLane<std::atan2>(a, b); }
 HWY_INLINE Lanes Rem(Lanes a, Lanes b) { return EachLane<std::fmod>(a, b); }
-// The exponents that models raise to are multiplications.
+// The exponents that models use most are multiplications.
 HWY_INLINE Lanes Pow(Lanes a, Lanes b) {
   if (All(b == Lanes(2))) return a * a;
   if (All(b == Lanes(3))) return a * a * a;

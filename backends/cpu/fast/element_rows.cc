@@ -10,7 +10,7 @@ struct None {};
 
 namespace scalar_rows {
 using namespace scalar;  // NOLINT: the vocabulary of the expressions
-// The type that the expression computes in is T; x is T or a condition.
+// T is the type that the expression computes in; x is a T, or a condition.
 #define K(c) T(c)
 #define ELEMENTWISE(name, inputs, params, flags, storage, f, i, b)                                    \
   struct name##Row {                                                                         \
@@ -56,7 +56,7 @@ constexpr TileFunction MakeTileFunction() {
   } else {
     return [](const Tile* const* in, Tile* out, int64_t n, const ElementwiseCall& call) {
       const T alpha = T(static_cast<W>(call.alpha)), beta = T(static_cast<W>(call.beta));
-      // Operands that the row lacks are read from the first one, and ignored.
+      // Operands that the row lacks alias the first one and are ignored.
       const W* y = reinterpret_cast<const W*>(in[Row::kInputs > 1 ? 1 : 0]);
       const W* z = reinterpret_cast<const W*>(in[Row::kInputs > 2 ? 2 : 0]);
       using XW = std::conditional_t<Row::kCondition, uint64_t, W>;

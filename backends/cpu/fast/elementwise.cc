@@ -1,11 +1,11 @@
 // Elementwise programs on vectors of float, in tiles that stay in the first-level cache.
 //
 // Every value is a run of floats: an input read in place where it is dense f32, a tile otherwise.
-// A row that repeats (a bias per channel) is laid out once per chunk as often as it fits a tile,
-// and tiles are cut at its period, so that short rows cost nothing. Quantised inputs and results
-// are scaled as they are read and written. Booleans are 0 and 1; integers and 16-bit floats are
-// converted when loaded and stored. In between, 16-bit results keep the digits of fp32, as they do
-// in fused kernels of OpenCL; a Cast rounds, since that is what it is for.
+// A row that repeats (a bias per channel) is expanded once per chunk, as often as it fits a tile,
+// and tiles end at a multiple of its period, so that short rows need no inner loop. Quantised
+// inputs and results are scaled as they are read and written. Booleans are 0 and 1; integers and
+// 16-bit floats are converted when loaded and stored. Between steps, 16-bit results keep the
+// precision of fp32, as in the fused kernels of OpenCL; a Cast rounds, since that is its purpose.
 #include "backends/cpu/fast/elementwise.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace {
 
 using Kind = ElementwiseOperand::Kind;
 
-// All tiles of a program together are to stay in the first cache, whose half this is in floats; and
-// none is so short that calls of lane functions count.
+// All tiles of a program together should stay in the first-level cache: kCacheFloats is half of it.
+// No tile is so short that the calls of lane functions become noticeable.
 constexpr int64_t kCacheFloats = 6144, kTileFloats = 2048, kShortestTileFloats = 256;
 
 // One call of a lane function; operands and result are indices of values.
@@ -57,7 +57,7 @@ struct FastProgram {
   std::vector<float> constants;
   std::vector<Instruction> instructions;
   int tiles = 0;
-  int result = 0;                         // a value
+  int result = 0;                         // an index of a value
   std::optional<ByteScale> result_scale;  // the last step quantises it
   double cost = 1;
 };
@@ -69,7 +69,7 @@ Stream MakeStream(const BroadcastAxes& axes, int k, DType dtype) {
   if (axes.scalar(k)) {
     s.layout = Layout::kScalar;
   } else if (!axes.dense(k)) {
-    // Dense along the last axes, the same for all others?
+    // Is the input dense along the last axes and repeated along all others?
     int64_t period = 1;
     int i = axes.rank - 1;
     for (; i >= 0 && axes.strides[k][i] == period; --i) period *= axes.sizes[i];
@@ -81,7 +81,7 @@ Stream MakeStream(const BroadcastAxes& axes, int k, DType dtype) {
   return s;
 }
 
-// Calls of functions other than those that are an instruction or two.
+// The number of calls in an expression that cost more than an instruction or two.
 int HeavyCalls(std::string_view text) {
   int calls = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -98,7 +98,7 @@ int HeavyCalls(std::string_view text) {
   return calls;
 }
 
-// What storing in 16 bits leaves of each float.
+// Rounds each float to what 16 bits hold.
 template <DType kStored>
 void RoundedAs(const float* x, const float*, const float*, float* out, int64_t n, float, float) {
   constexpr int64_t kRun = 256;
@@ -115,10 +115,10 @@ class Translator {
   Translator(const ElementwiseProgram& program, const NodeView& node, const BroadcastAxes& axes)
       : program_(program), node_(node), axes_(axes) {}
 
-  // Nothing when the program is not for vectors of float.
+  // Nothing when the program cannot run on vectors of float.
   std::optional<FastProgram> Run() {
     for (size_t k = 0; k < node_.inputs.size(); ++k) {
-      // An input that is not given has no uses; any layout will do.
+      // An input that is not given is never read; any layout will do.
       const DType dtype = node_.inputs[k].absent() ? DType::kF32 : node_.inputs[k].dtype;
       out_.streams.push_back(MakeStream(axes_, static_cast<int>(k), dtype));
     }
@@ -139,8 +139,8 @@ class Translator {
  private:
   static constexpr int kConstants = 1000, kTiles = 2000;  // first indices until they are known
 
-  // The step that computes operand 0 of `step`, when it is one of `op` and nobody else reads it;
-  // its operand 1, when it has one, must be a number.
+  // The step that computes operand 0 of `step`, if it is an `op` whose result nobody else reads;
+  // operand 1 of that step, if it has one, must be a number. Else null.
   const ElementwiseStep* Before(const ElementwiseStep& step, std::string_view op) const {
     const ElementwiseOperand& o = step.operands[0];
     if (o.kind != Kind::kStep || step_uses_[static_cast<size_t>(o.index)] != 1) return nullptr;
@@ -158,8 +158,9 @@ class Translator {
     return static_cast<float>(step.operands[i].number);
   }
 
-  // Steps that only dequantise an input as it is read, Mul(Sub(Cast(x), zero), scale), and those at
-  // the end that quantise the result: Cast(Clip(Add(Round(Div(y, scale)), zero), least, most)).
+  // Finds the steps that only dequantise an input as it is read, Mul(Sub(Cast(x), zero), scale),
+  // and the last steps that quantise the result: Cast(Clip(Add(Round(Div(y, scale)), zero), least,
+  // most)).
   void FindQuantised() {
     const size_t count = program_.steps.size();
     dequantised_.assign(count, -1);
@@ -198,7 +199,7 @@ class Translator {
     const ElementwiseStep* add = Before(*clip, "Add");
     const ElementwiseStep* round = Before(add != nullptr ? *add : *clip, "Round");
     const ElementwiseStep* div = round != nullptr ? Before(*round, "Div") : nullptr;
-    // These are the last ones, so that all others come before them.
+    // They must be the last steps of the program, so that all others run before them.
     const size_t steps = add != nullptr ? 5 : 4;
     if (div == nullptr || div != &program_.steps[program_.steps.size() - steps]) return;
     quantising_ = steps;
@@ -231,7 +232,7 @@ class Translator {
     const bool last = &step == &program_.steps.back();
     if ((row.flags & kIsCast) != 0) {
       const bool from_integer = IsInteger(step.compute);
-      // Integers exist only in memory: inputs that are cast at once, and a last result.
+      // Integers exist in memory only: as inputs that are cast at once, and as the last result.
       if (from_integer && step.operands[0].kind != Kind::kInput) return false;
       if (!from_integer && !Carried(step.compute)) return false;
       if (!Carried(step.dtype) && !(last && IsInteger(step.dtype) && !from_integer)) return false;
@@ -271,7 +272,7 @@ class Translator {
     return in.result;
   }
 
-  // Gives each result a tile, again when its last reader has run.
+  // Gives each result a tile; a tile is free again after its last reader.
   void AssignTiles() {
     auto& list = out_.instructions;
     std::vector<int> last_use(list.size(), -1), tile(list.size());
@@ -289,7 +290,8 @@ class Translator {
       return v >= kConstants ? inputs + v - kConstants : v;
     };
     for (size_t i = 0; i < list.size(); ++i) {
-      // A tile that is read here for the last time may take the result: functions allow it.
+      // A tile whose last reader is this step may take the result: lane functions may write over an
+      // operand.
       size_t t = 0;
       while (t < busy_until.size() && busy_until[t] > static_cast<int>(i)) ++t;
       if (t == busy_until.size()) busy_until.push_back(0);
@@ -330,7 +332,7 @@ class FastElementwise : public CpuKernel {
       if (s.repeated) longest = std::max(longest, s.period);
     }
     step_ = tile_ / longest * longest;
-    // About ten microseconds of work, in whole steps.
+    // A task of about ten microseconds, in whole steps.
     grain_ = std::max<int64_t>(1, static_cast<int64_t>(65536 / program_.cost) / step_) * step_;
   }
 
@@ -349,8 +351,8 @@ class FastElementwise : public CpuKernel {
     const int inputs = static_cast<int>(program_.streams.size());
     const int constants = static_cast<int>(program_.constants.size());
     const int values = inputs + constants + program_.tiles;
-    // A tile for every value, and one for a result that is converted; only those in use are
-    // touched.
+    // A tile for every value, and one for a result that is converted. Untouched pages cost nothing,
+    // so unused tiles are free.
     const auto memory =
         std::make_unique_for_overwrite<float[]>(static_cast<size_t>((values + 1) * tile_ + 16));
     float* const tiles =
@@ -379,7 +381,7 @@ class FastElementwise : public CpuKernel {
       float* const out = direct ? args.Out<float>(0) + begin : tile_of(values);
       for (int k = 0; k < inputs; ++k) {
         if (program_.streams[k].once_per_chunk() || !args.has_input(k)) continue;
-        // A mere conversion needs no tile.
+        // A program that only converts an input needs no tile.
         const bool alone = program_.instructions.empty();
         at[k] = Load(args, k, begin, n, alone ? out : tile_of(k), alone ? nullptr : &held[k]);
       }
@@ -402,7 +404,7 @@ class FastElementwise : public CpuKernel {
     }
   }
 
-  // A scalar, or a short row as often as it fits.
+  // Expands a scalar, or a short row, as often as it fits.
   static void LayOut(const Stream& s, const std::byte* from, int64_t n, float* to) {
     const int64_t period = s.layout == Stream::Layout::kScalar ? 1 : s.period;
     const int64_t first = std::min(period, n);
@@ -414,13 +416,13 @@ class FastElementwise : public CpuKernel {
     }
   }
 
-  // The one number that fills the first elements of a tile: an input that is the same for a long
-  // stretch, as a scale per channel is where channels come first, fills it once.
+  // The number that fills the first elements of a tile. An input that is constant over many
+  // elements, such as a scale per channel where channels come first, then fills its tile once.
   struct Held {
     int64_t offset = 0, count = 0;
   };
 
-  // Where elements [begin, begin + n) of input k are as floats. `held` is of the tile, or null.
+  // Elements [begin, begin + n) of input k as floats. `held` belongs to the tile, or is null.
   const float* Load(const Args& args, int k, int64_t begin, int64_t n, float* tile,
                     Held* held) const {
     const Stream& s = program_.streams[k];
@@ -439,7 +441,7 @@ class FastElementwise : public CpuKernel {
     return tile;
   }
 
-  // Any strides: whole runs along the innermost axis.
+  // Any strides: gathers run by run along the innermost axis.
   void Gather(const std::byte* data, DType dtype, int k, int64_t begin, int64_t n, float* to,
               Held* held) const {
     const auto bytes = static_cast<int64_t>(BytesOf(dtype));
@@ -483,7 +485,7 @@ Result<std::unique_ptr<CpuKernel>> MakeFastElementwise(const NodeView& node) {
   BroadcastAxes axes = MergeBroadcast(node.outputs[0].shape.ToShape(), shapes);
   const bool floats = std::any_of(program.steps.begin(), program.steps.end(),
                                   [](const auto& step) { return IsFloat(step.compute); });
-  // Without floats, or with integers that are more than read and written, at their own width.
+  // Programs without floats, or with arithmetic on integers, run at the width of their types.
   if (!floats) {
     if (auto native = MakeNativeElementwise(node, program, axes)) return native;
   }

@@ -50,8 +50,8 @@ Result<std::unique_ptr<CpuKernel>> MakeFastRecurrent(const NodeView& node);
 Result<CpuPacking> RecurrentPacking(const NodeView& node, int input);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastConvInteger(const NodeView& node);
-// Of a ConvInteger of bytes with sums in i32 whose groups have one input and one output channel,
-// and of a filter of such groups without zero points.
+// For a ConvInteger of bytes with sums in i32 whose groups have one input and one output channel;
+// the packing is for a filter of such groups without zero points.
 std::unique_ptr<CpuKernel> MakeFastIntegerDepthwise(const NodeView& node,
                                                     const IntegerEpilogue& epilogue,
                                                     const WindowGeometry& g, bool packed);

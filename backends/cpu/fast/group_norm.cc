@@ -1,8 +1,10 @@
-// InstanceNorm and GroupNorm of f32 and of 16-bit floats: channels last, so that vectors go along
-// the channels and down the places, in pieces that are divided among the threads.
+// InstanceNorm and GroupNorm of f32 and of 16-bit floats, channels last: vectors go along the
+// channels and down the positions. A sample's positions are divided into pieces of fixed size,
+// which the threads share.
 //
-// Three passes: sums, squares around the means (one pass for both would lose digits where a mean is
-// large), results. Between them one thread adds up what the pieces gave, in their order.
+// Three passes: sums, squares around the means, results. Sums and squares in one pass would lose
+// digits where a mean is large. After each of the first two passes, one thread adds up the sums of
+// the pieces in their order, so that results do not depend on threads.
 #include <algorithm>
 #include <cmath>
 
@@ -70,14 +72,14 @@ class FastGroupNorm : public CpuKernel {
   }
 
  private:
-  // Some places of a sample. With 16-bit floats x and y are the same memory.
+  // Some positions of a sample. For 16-bit floats x and y are one buffer of widened numbers.
   struct Piece {
     int64_t index, sample, places;
     const float* x;
     float* y;
   };
 
-  // Calls fn for all of them; `stores`: it fills y.
+  // Calls fn for all pieces; `stores`: fn fills y.
   template <class F>
   void ForPieces(const Args& args, bool stores, const F& fn) const {
     ParallelFor(args.threads, samples_ * pieces_, 1, [&](int64_t begin, int64_t end) {
@@ -101,8 +103,8 @@ class FastGroupNorm : public CpuKernel {
     });
   }
 
-  // Calls fn(first channel, mean of what the pieces have summed) for each group; channels are
-  // counted over samples.
+  // Calls fn(first channel, mean of the sums of all pieces) for each group; channels are counted
+  // over samples.
   template <class F>
   void ForGroups(const double* sums, const F& fn) const {
     const int64_t width = channels_ / groups_;
@@ -125,7 +127,7 @@ class FastGroupNorm : public CpuKernel {
   const DType dtype_;
   const int64_t samples_, places_, channels_, groups_;
   const double epsilon_;
-  const int64_t piece_, pieces_;  // places of a piece, pieces of a sample
+  const int64_t piece_, pieces_;  // positions of a piece, pieces of a sample
 };
 
 std::unique_ptr<CpuKernel> MakeGroups(const NodeView& node, int64_t groups, double epsilon) {

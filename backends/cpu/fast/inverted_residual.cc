@@ -1,5 +1,5 @@
-// The fast InvertedResidual of f32: what its convolutions hand to each other stays in the second
-// cache. Rows of the result are computed in strips, each from start to end:
+// The fast InvertedResidual of f32: intermediate tensors between its convolutions stay in the
+// second-level cache. Rows of the result are computed in strips, each from start to end:
 //
 //            x                  ring                middle              y
 //     +-------------+      +-------------+     +-------------+    +-------------+
@@ -9,10 +9,10 @@
 //     +-------------+      +-------------+     +-------------+    +-------------+
 //          expand: a product    depthwise           project: a product
 //
-// A strip takes `chunk_` new rows of the expanded tensor, which the ring holds as long as later
-// strips see them. A worker has a ring and a middle of its own; where its strips begin, it computes
-// rows that another one computes as well. How strips are divided changes no sum, so that results do
-// not depend on it; means are added up strip by strip.
+// A strip adds `chunk_` rows of the expanded tensor to the ring, which holds them as long as later
+// strips need them. Every worker has a ring and a middle of its own; where its strips begin, it
+// computes rows again that another worker computes as well. How strips are divided changes no sum,
+// so results do not depend on it; means are added up strip by strip.
 #include <algorithm>
 #include <optional>
 
@@ -28,11 +28,11 @@ namespace {
 
 using In = InvertedResidualInput;
 
-// Pixels of a strip at least: two tiles of a product. More of them read weights less often, fewer
-// stay closer.
+// The least number of pixels of a strip: two tiles of a product. More pixels read the weights less
+// often; fewer pixels stay closer in the cache.
 constexpr int64_t kStripPixels = 28;
-// Strips are shared out in so many parts for each worker, where there is more than one: a part that
-// is left is another's, but the rows at its border are computed twice.
+// With several workers, strips are divided into this many parts per worker. More parts balance the
+// load better, but the rows at their borders are computed twice.
 constexpr int64_t kPartsPerWorker = 2;
 constexpr int64_t kMostSumsPerPart = int64_t{1} << 29;
 
@@ -56,7 +56,7 @@ class FusedResidual : public CpuKernel, public SharesScratch {
     if (g.expands) {
       expand_.emplace(g.expand);
       chunk_ = rows_ * height.stride;
-      // What stands behind the rows of the next strip's first window.
+      // Rows that the next strip's first window shares with this strip.
       const int64_t behind = std::max<int64_t>(0, height.extent() - height.stride);
       ring_ = SaturatingAdd(1, CeilDiv(behind, chunk_)) * chunk_;
     }
@@ -100,14 +100,14 @@ class FusedResidual : public CpuKernel, public SharesScratch {
   }
 
  private:
-  // The operands of a call.
+  // The operands of one call.
   struct Call {
     const float* x;
     Product<float> expand, project;
     Depthwise<float> depthwise;
     double* sums = nullptr;
   };
-  // A worker's own memory.
+  // The scratch memory of one worker.
   struct Own {
     float *ring, *middle;
     float* padded;  // rows of x for a chunk of the ring, with zeros around them
@@ -139,7 +139,8 @@ class FusedResidual : public CpuKernel, public SharesScratch {
     return call;
   }
 
-  // Strips of a part: all for one worker, unless they are many sums.
+  // Strips of a part. A single worker takes all strips as one part, unless they are so many sums
+  // that the run could not end early.
   int64_t GrainFor(int workers) const {
     const int64_t all = batch_ * strips_;
     const int64_t parts = workers == 1 ? 1 : workers * kPartsPerWorker;
@@ -153,13 +154,13 @@ class FusedResidual : public CpuKernel, public SharesScratch {
 
   void RunStrips(const Call& call, int64_t begin, int64_t end, const Own& own) const {
     const WindowAxis &height = g_.depthwise.axis[1], &width = g_.depthwise.axis[2];
-    int64_t next = 0;  // the row behind the last one in the ring, counted from the padding on
+    int64_t next = 0;  // one past the last row in the ring, counted from the padding on
     for (int64_t i = begin; i < end; ++i) {
       const int64_t sample = i / strips_, strip = i % strips_;
       const int64_t first = strip * rows_, last = std::min(first + rows_, height.out);
       if (expand_) {
         if (i == begin || strip == 0) next = strip * chunk_;
-        // The last strip of the part needs no more than its own windows.
+        // The last strip of a part needs only the rows under its own windows.
         const bool goes_on = i + 1 < end && strip + 1 < strips_;
         const int64_t seen = (last - 1) * height.stride + height.extent();
         const int64_t until = goes_on ? CeilDiv(seen, chunk_) * chunk_ : seen;
@@ -185,8 +186,8 @@ class FusedResidual : public CpuKernel, public SharesScratch {
     }
   }
 
-  // Rows [first, last) of the expanded tensor of a sample, as far as there are such, into the ring:
-  // they lie within one chunk of it.
+  // Computes rows [first, last) of a sample's expanded tensor into the ring, skipping rows in the
+  // padding. The rows lie within one chunk of the ring.
   void Expand(const Call& call, int64_t sample, int64_t first, int64_t last, const Own& own) const {
     const WindowAxis& height = g_.depthwise.axis[1];
     first = std::max<int64_t>(first, 0);
@@ -249,7 +250,7 @@ class FusedResidual : public CpuKernel, public SharesScratch {
   int64_t own_floats_ = 0;  // of a worker
 };
 
-// By constants alone, as packings are: all filters are there beforehand, and of f32.
+// Decided by constants alone, as packings are: all filters must be constants of f32.
 bool IsFused(const NodeView& node) {
   for (size_t i : {size_t{In::kExpand}, size_t{In::kDepthwise}, size_t{In::kProject}}) {
     if (!node.has_input(i)) continue;

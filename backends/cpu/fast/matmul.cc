@@ -11,7 +11,7 @@
 namespace oncilla::cpu {
 namespace {
 
-// Packed: what B is packed as.
+// Packed: the type of B's packed elements.
 template <class T, class Packed = T>
 class FastMatMul : public CpuKernel {
  public:
@@ -37,7 +37,8 @@ class FastMatMul : public CpuKernel {
     const Split split = SplitOf(ProductOf(args, packed, 0), g_.batch);
     const int64_t tasks = split.tasks();
     Packed* scratch = reinterpret_cast<Packed*>(args.scratch);
-    // One task for each matrix can pack it on its way, while it is near.
+    // When one task computes a whole matrix, it can pack B itself and use it while it is in the
+    // cache.
     const bool pack_inside = !packed_ && b_count_ == g_.batch && tasks == 1;
     if (!packed_) {
       packed = scratch;
@@ -57,7 +58,7 @@ class FastMatMul : public CpuKernel {
   }
 
  private:
-  // Panels worth some tens of thousands of elements.
+  // Tasks of packing are some tens of thousands of elements.
   int64_t PanelGrain() const {
     return std::max<int64_t>(1, 32768 / std::max<int64_t>(1, g_.k * PanelColumns()));
   }
@@ -93,8 +94,8 @@ class FastMatMul : public CpuKernel {
   int64_t b_count_, panels_;
 };
 
-// Every result is the dot product of two stretches of memory: a matrix times a vector, or a vector
-// times a matrix that is stored transposed and is no weight.
+// Every result is the dot product of two contiguous vectors: a matrix times a vector, or a vector
+// times a matrix that is stored transposed and is no constant.
 template <class T>
 class DotMatMul : public CpuKernel {
  public:
@@ -125,7 +126,7 @@ class DotMatMul : public CpuKernel {
   const Activation activation_;
 };
 
-// Weights of one column stay as they are: they are multiplied as dot products.
+// Weights of one column stay unpacked: DotMatMul reads them.
 bool IsPacked(const Fact& b, bool transposed) {
   const Shape shape = b.shape.ToShape();
   return b.constant && IsCarried(b.dtype) && shape.rank() >= 2 && shape.elements() > 0 &&

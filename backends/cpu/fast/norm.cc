@@ -1,5 +1,5 @@
-// Normalisations of f32: one row, or one group of columns, after the other on vectors. Rows of
-// 16-bit floats are widened into a row of float, and cut when they are done.
+// Softmax and normalisations of f32: one row, or one block of columns, after the other on vectors.
+// Rows of 16-bit floats are widened into a buffer of float and rounded when they are done.
 #include "backends/cpu/fast/norm.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace oncilla::cpu {
 namespace {
 
-constexpr int64_t kShortest = 8;       // elements that are worth a vector
-constexpr int64_t kWidth = 64;         // columns that go down together
+constexpr int64_t kShortest = 8;       // elements that make a vector worth while
+constexpr int64_t kWidth = 64;         // columns of a block
 constexpr int64_t kChunkCost = 16384;  // elements of one task, some ten microseconds
 
 class FastSoftmax : public CpuKernel {
@@ -58,7 +58,7 @@ class FastSoftmax : public CpuKernel {
     ParallelFor(args.threads, outer_ * blocks, grain, [&](int64_t begin, int64_t end) {
       std::vector<float> wide(static_cast<size_t>(task));
       for (int64_t i = begin; i < end; ++i) {
-        // The whole row, or a piece as wide as columns go down together of each of n rows.
+        // A whole row, or kWidth columns of each of n rows.
         const int64_t column = i % blocks * kWidth;
         const int64_t width = inner_ == 1 ? n_ : std::min(kWidth, inner_ - column);
         const int64_t rows = inner_ == 1 ? 1 : n_;

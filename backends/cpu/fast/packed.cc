@@ -1,7 +1,8 @@
-// Fast MatMulPacked of floats with constant weights, which are packed once more: the bytes of a
-// panel of columns side by side, so that a vector holds the same place of several columns. Few rows
-// are multiplied with weights in registers, as fast as memory gives the packed ones; for more rows
-// each thread unpacks a panel of floats, which the usual product goes on with.
+// Fast MatMulPacked of floats with constant weights. The weights are packed once more: the bytes of
+// a panel of columns are interleaved, so that a vector holds the same row of several columns. For
+// few rows, weights are unpacked in registers and multiplied there, which is as fast as memory
+// delivers them; for more rows, each thread unpacks a panel to floats and the usual product takes
+// it.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/packed.cc"
 // clang-format off
@@ -22,8 +23,8 @@
 #define ONCILLA_FAST_PACKED_TYPES
 namespace oncilla::cpu {
 
-// `width` columns of weights. Byte i of them all stands at codes + i * width and holds 8 / bits
-// numbers of each column; scales and zeros of block b at b * width.
+// `width` columns of weights. Byte i of all columns stands at codes + i * width and holds 8 / bits
+// numbers of each column; scales and zeros of block b stand at b * width.
 struct PackedPanel {
   int64_t bits = 4, depth = 0, block = 0, blocks = 0, width = 0;
   const uint8_t* codes = nullptr;
@@ -39,7 +40,7 @@ namespace oncilla::cpu::HWY_NAMESPACE {
 
 using Ints = hn::Rebind<int32_t, Floats>;
 
-// Weights of one block in `kVectors` vectors of columns.
+// The scales and zeros of one block for `kVectors` vectors of columns.
 template <int kVectors>
 struct BlockScales {
   Vector scales[kVectors], zeros[kVectors];
@@ -52,7 +53,7 @@ struct BlockScales {
                                     : hn::Set(d, static_cast<float>(1 << (p.bits - 1)));
     }
   }
-  // Number j of each byte in `bytes`, of the columns of vector v.
+  // Number j of each byte in `bytes`, dequantised, for the columns of vector v.
   template <int kBits>
   Vector Weights(hn::Vec<Ints> bytes, int j, int v) const {
     constexpr Floats d;
@@ -69,7 +70,8 @@ HWY_INLINE hn::Vec<Ints> LoadCodes(const uint8_t* from) {
   return hn::PromoteTo(Ints(), hn::LoadU(bytes, from));
 }
 
-// The sums of kRows rows, added up in kSets sets so that additions need not wait for one another.
+// The products of kRows rows. Sums are kept in kSets independent sets, so that an addition does not
+// wait for the one before it.
 template <int kBits, int kRows, int kSets>
 void MultiplyRows(const PackedPanel& p, const float* x, int64_t x_step, float* y) {
   constexpr Floats d;
@@ -82,7 +84,7 @@ void MultiplyRows(const PackedPanel& p, const float* x, int64_t x_step, float* y
     const BlockScales<kVectors> block(p, b);
     const int64_t first = b * p.block, end = std::min(first + p.block, p.depth);
     const uint8_t* codes = p.codes + first / kPer * p.width;
-    // One byte of each column, of which the first `count` numbers are within the depth.
+    // Takes one byte of each column; its first `count` numbers are within the depth.
     const auto step = [&](int64_t k, int count, Vector(&set)[kRows][kVectors]) HWY_ATTR {
       ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
         const auto bytes = LoadCodes(codes + (k - first) / kPer * p.width + v * kLanes);
@@ -165,7 +167,7 @@ HWY_EXPORT(MultiplyPanel);
 HWY_EXPORT(UnpackPanel);
 HWY_EXPORT(TwoVectors);
 
-// More rows than these make up for unpacking a panel to memory.
+// With more rows than this, unpacking a panel to memory pays.
 constexpr int64_t kFewRows = 8;
 
 // Columns, blocks and bytes of a block of the weights.
@@ -177,8 +179,8 @@ struct PackedSizes {
   int64_t panels() const { return (columns + PanelColumns() - 1) / PanelColumns(); }
 };
 
-// Must follow from attributes, types and constants alone. Rows that choose their matrix are left to
-// plain code.
+// Decided by attributes, types and constants alone, as packings are. Nodes whose rows choose their
+// matrix stay with plain code.
 bool IsTaken(const NodeView& node) {
   const auto constant = [&](size_t i) { return !node.has_input(i) || node.inputs[i].constant; };
   return node.inputs[0].dtype == DType::kF32 && !node.has_input(4) && constant(1) && constant(2) &&
@@ -253,8 +255,8 @@ class FastMatMulPacked : public CpuKernel {
   const int64_t rows_;
 };
 
-// Rows of `steps` numbers, one for each column, as panels: [panel][step][column]. Columns that a
-// panel lacks are zero.
+// Writes rows of `steps` numbers, one row per column, as panels: [panel][step][column]. Missing
+// columns of the last panel are zero.
 template <class T, class F>
 void FillPanels(int64_t columns, int64_t steps, F&& at, std::span<std::byte> to) {
   const int64_t width = PanelColumns();

@@ -1,8 +1,8 @@
 // Fast MaxPool, AveragePool and LpPool for float and for 16-bit floats, and MaxPool for bytes:
 // vectors over channels, tasks of output rows.
 //
-// A pixel of a few vectors of channels is kept in registers while its window goes by. Maxima keep
-// the first NaN; indices are left to the plain kernel.
+// The sums of a pixel, a few vectors of channels, stay in registers while its window goes by. A
+// maximum takes the first NaN of its window; results with indices are left to the plain kernel.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/pool.cc"
 // clang-format off
@@ -23,7 +23,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-// What the window of one pixel adds to kVectors vectors of channels, the last of `count` channels.
+// One pixel: reduces its window for kVectors vectors of channels, of which the last has `count`
+// channels.
 template <PoolKind kKind, int kVectors, class T>
 HWY_INLINE void PoolPixel(const PoolRows& p, const T* sample, int64_t od, int64_t oh, int64_t ow,
                           int64_t c, int64_t count, float scale, T* y) {
@@ -94,7 +95,7 @@ void PoolRange(const PoolRows& p, int64_t begin, int64_t end) {
   }
 }
 
-// y[i] becomes the larger of itself and x[i].
+// y[i] = max(x[i], y[i]).
 template <class T>
 HWY_INLINE void KeepLarger(const T* x, int64_t n, T* y) {
   const hn::ScalableTag<T> d;

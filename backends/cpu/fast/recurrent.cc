@@ -1,6 +1,6 @@
-// Fast recurrent layers for float and 16-bit floats with the usual activations: each step is a
-// product of the state of all samples with packed weights, which starts at the step's gates, then
-// one pass over units.
+// Fast recurrent layers of float and 16-bit floats with the usual activations. A step is one
+// product of the states of all samples with the packed recurrent weights, whose sums start at the
+// step's input gates, then one pass over the units that applies the activations.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/recurrent.cc"
 // clang-format off
@@ -24,7 +24,7 @@ namespace oncilla::cpu::HWY_NAMESPACE {
 HWY_INLINE Vector Sigmoid(Vector x) { return Activate(Floats(), Activation::kSigmoid, x); }
 HWY_INLINE Vector Tanh(Vector x) { return Activate(Floats(), Activation::kTanh, x); }
 
-// One sample's units; `sum` are its gates i, o, f, c, `peepholes` may be null.
+// The units of one sample: `sum` holds its gates i, o, f, c; `peepholes` may be null.
 void LstmUnits(const float* sum, const float* peepholes, bool input_forget, int64_t units,
                float* cell, float* y) {
   constexpr Floats d;
@@ -57,8 +57,8 @@ void GruReset(const float* r, const float* h, int64_t units, float* reset) {
   }
 }
 
-// `sum` are the gates z, r, h. With `gate` the reset is still to be done: sum's h is the state's
-// part of the candidate, gate's the inputs'; `bias` may be null.
+// `sum` holds the gates z, r, h. With `gate` the reset is applied here: sum's h is then the state's
+// part of the candidate, and gate's h the inputs' part. `bias` may be null.
 void GruUnits(const float* sum, const float* gate, const float* bias, const float* h, int64_t units,
               float* y) {
   for (int64_t j = 0; j < units; j += kLanes) {
@@ -94,7 +94,8 @@ HWY_EXPORT(GruReset);
 HWY_EXPORT(GruUnits);
 HWY_EXPORT(RnnUnits);
 
-// The recurrent weights as the products of a step need them: a Gru's candidate apart.
+// The recurrent weights as the products of a step need them: the candidate of a Gru is a product of
+// its own.
 struct Weights {
   int64_t units = 0, gates = 0;
   int64_t first() const { return (gates == 3 ? 2 : gates) * units; }  // columns of the first part
@@ -112,8 +113,8 @@ struct Weights {
   }
 };
 
-// T: how tensors are stored. Where that is 16 bits, a step's gates are widened before it and its
-// results are cut behind it; the state goes from step to step in float.
+// T: how tensors are stored. For 16 bits, a step's gates are widened before it and its results
+// rounded after it; the state stays in float from step to step.
 template <class T>
 class FastRecurrent : public CpuKernel {
  public:
@@ -146,7 +147,7 @@ class FastRecurrent : public CpuKernel {
     float* scratch = reinterpret_cast<float*>(args.scratch);
     const auto take = [&](int64_t floats) { return std::exchange(scratch, scratch + floats); };
     float* sums = take(weights_.gates * state);
-    float* before = take(state);  // the state of the step before
+    float* before = take(state);  // the state before this step
     float* reset = take(state);
     float* wide = kNarrow ? take(weights_.gates * state) : nullptr;
     float* cell = !lstm ? nullptr : kNarrow ? take(state) : args.Out<float>(2);
@@ -179,7 +180,7 @@ class FastRecurrent : public CpuKernel {
     for (int64_t s = 0; s < steps_ && !args.threads.ended(); ++s) {
       const int64_t t = attrs_.reverse ? steps_ - 1 - s : s;
       const float* gates = GatesOf(args, t, wide);
-      // In 16 bits the new state takes the place of the old one, unit by unit.
+      // For 16-bit tensors the new state overwrites the old one, unit by unit.
       float* y = kNarrow ? before : args.Out<float>(0) + t * state;
       Multiply(args, h, weights, 0, weights_.first(), gates, sums);
       if (lstm) {
@@ -212,7 +213,8 @@ class FastRecurrent : public CpuKernel {
     return wide;
   }
 
-  // The columns [begin, begin + count) of a W, plus `more` where it is given.
+  // Multiplies with columns [begin, begin + count) of the recurrent weights, and adds `more` where
+  // it is given.
   void Multiply(const Args& args, const float* a, const T* packed, int64_t begin, int64_t count,
                 const float* more, float* sums) const {
     static constexpr int64_t kOneTap = 0;

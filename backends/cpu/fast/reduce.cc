@@ -43,7 +43,7 @@ int64_t OffsetOf(std::span<const ReduceLoops::Axis> axes, int64_t index) {
   return offset;
 }
 
-// The same for rows of 16-bit floats, widened a little at a time.
+// The same for rows of 16-bit floats, widened kWidened elements at a time.
 constexpr int64_t kWidened = 2048;  // elements
 
 double ReduceRowOf(RowReduction kind, const float* x, int64_t n) { return ReduceRow(kind, x, n); }
@@ -134,7 +134,7 @@ class FastReduce : public CpuKernel {
       });
       return;
     }
-    // Few long reductions: every piece is a task of its own.
+    // Few long reductions: every piece is a task of its own, whose results are combined in order.
     const int64_t per_output = runs * pieces;
     std::vector<double> partial(static_cast<size_t>(loops_.outputs * per_output));
     const int64_t grain = std::max<int64_t>(1, kPiece / std::min(run_, kPiece));
@@ -154,7 +154,7 @@ class FastReduce : public CpuKernel {
   void AcrossRows(const Args& args, F&& finish) const {
     const T* x = args.In<T>(0);
     T* y = args.Out<T>(0);
-    // The innermost reduced axis gives the rows of a piece; columns are cut to fit a cache.
+    // A piece takes rows of the innermost reduced axis; blocks of columns fit a cache.
     const ReduceLoops::Axis rows = loops_.reduced.back();
     const std::span<const ReduceLoops::Axis> outer(loops_.reduced.data(),
                                                    loops_.reduced.size() - 1);

@@ -18,12 +18,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-// Elements between two additions in double.
+// Elements that are summed in float before the sum is added to a double.
 constexpr int64_t kBlock = 4096;
-// Rows between two additions in double.
+// The same in rows.
 constexpr int64_t kBlockRows = 128;
 
-// One more element in each lane. For maxima and minima a NaN wins.
+// Takes one more element into each lane. For maxima and minima a NaN wins.
 template <RowReduction kind>
 HWY_INLINE Vector Step(Vector sum, Vector x) {
   switch (kind) {
@@ -49,13 +49,13 @@ HWY_INLINE Vector Start() {
                            : kind == RowReduction::kMin ? HUGE_VALF
                                                         : 0.0f);
 }
-// Two vectors of partial results as one.
+// Combines two vectors of partial results.
 template <RowReduction kind>
 HWY_INLINE Vector Join(Vector a, Vector b) {
   constexpr bool extreme = kind == RowReduction::kMax || kind == RowReduction::kMin;
   return Step < extreme ? kind : RowReduction::kSum > (a, b);
 }
-// The first `count` lanes, the others neutral.
+// The first `count` lanes; the others are neutral.
 template <RowReduction kind>
 HWY_INLINE Vector LoadOrStart(const float* x, int64_t count) {
   const auto first = hn::FirstN(Floats(), static_cast<size_t>(count));
@@ -64,7 +64,7 @@ HWY_INLINE Vector LoadOrStart(const float* x, int64_t count) {
 template <RowReduction kind>
 HWY_INLINE double AcrossLanes(Vector v) {
 #if HWY_TARGET != HWY_SCALAR
-  // In vectors of double, half of the lanes each.
+  // Widens each half of the lanes to double, so that the last additions lose nothing.
   if constexpr (kind != RowReduction::kMax && kind != RowReduction::kMin) {
     const hn::Repartition<double, Floats> wide;
     const hn::Half<Floats> half;
@@ -177,7 +177,7 @@ void ProductsOfColumns(const float* x, int64_t rows, int64_t step, int64_t width
   }
 }
 
-// exp for z <= 0 or NaN; what is below the smallest normal numbers gives zero.
+// exp for z <= 0 or NaN; the result is zero where it would be below the smallest normal number.
 HWY_INLINE Vector ExpBelowZero(Vector z) {
   const Floats d;
   const Vector least = hn::Set(d, -86.0f);
@@ -185,7 +185,7 @@ HWY_INLINE Vector ExpBelowZero(Vector z) {
   return KeepNan(z, hn::IfThenZeroElse(hn::Lt(z, least), e)).v;
 }
 
-// The sum of exp(x[i] - max), for which `each` is called with each vector and where it stands.
+// The sum of exp(x[i] - max). Calls `each` with each vector of exponentials and its index.
 template <class F>
 HWY_INLINE double SumOfExp(const float* x, int64_t n, Vector max, const F& each) {
   const Floats d;
@@ -427,7 +427,7 @@ double Combine(RowReduction kind, double a, double b) {
     case RowReduction::kLogSumExp: {
       if (std::isnan(a) || std::isnan(b)) return a + b;
       const double high = std::max(a, b), low = std::min(a, b);
-      // Of equal infinities there is no difference.
+      // The difference of two equal infinities would be NaN.
       return std::isinf(low) || std::isinf(high) ? high : high + std::log1p(std::exp(low - high));
     }
     default:

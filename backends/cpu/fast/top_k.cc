@@ -1,8 +1,10 @@
-// TopK of numbers of up to 32 bits: each becomes an integer whose order is the order asked for, its
-// place below it, so that keys are compared without looking at what they stand for.
+// TopK of numbers of up to 32 bits. Each number becomes a 64-bit key: an integer rank that has the
+// order asked for, above its index. Keys are distinct, and comparing them needs no knowledge of the
+// type or of ties.
 //
-// A row is read once. What cannot be among the first k of those seen so far is passed over; what
-// may be waits with up to k others until the best k of them are picked.
+// A row is read once. A key that cannot be among the first k is skipped; the others are collected
+// until there are 2 k of them, of which the best k are kept, and the worst of these becomes the new
+// bound.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -14,9 +16,9 @@
 namespace oncilla::cpu {
 namespace {
 
-constexpr int64_t kMostPicked = 1 << 16;  // sorting more takes long
+constexpr int64_t kMostPicked = 1 << 16;  // a longer sort cannot end early
 
-// Ranks have the order of the numbers; both zeros are one, and NaN is above all.
+// Ranks have the order of the numbers; both zeros have one rank, and NaN is above all numbers.
 template <class T>
 uint32_t RankOf(T v) {
   constexpr uint32_t kTop = uint32_t{1} << 31;
@@ -40,7 +42,7 @@ void Pick(const T* x, int64_t n, int64_t step, int64_t k, bool largest,
     if (keys->size() > count) std::nth_element(keys->begin(), end - 1, keys->end());
     keys->resize(count);
   };
-  uint64_t bound = ~uint64_t{0};  // of the next candidates
+  uint64_t bound = ~uint64_t{0};  // for the next candidates
   keys->clear();
   for (int64_t i = 0; i < n; ++i) {
     const uint64_t key = uint64_t{RankOf(x[i * step]) ^ flip} << 32 | static_cast<uint32_t>(i);

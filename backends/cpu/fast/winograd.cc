@@ -1,7 +1,8 @@
-// Sizes, packing, the blocks of a run, and tiles computed anew.
+// Winograd's convolution: sizes, packing of filters, the blocks of a run, and recomputed tiles.
 //
-// A run takes its tiles in blocks whose transformed inputs and sums fit the second cache: inputs
-// are transformed, every plane is a product, sums become outputs. Threads share each of the three.
+// A run takes its tiles in blocks whose transformed inputs and sums fit the second-level cache. The
+// steps of a block: transform the inputs (TakeIn), multiply every plane (RunTask), transform the
+// sums to outputs (PutOut). Threads share each of the three.
 #include "backends/cpu/fast/winograd.h"
 
 #include <algorithm>
@@ -14,20 +15,20 @@
 namespace oncilla::cpu {
 namespace {
 
-// A packed filter: whether it is transformed, in the first float; planes of panels; a byte of signs
-// per window. Parts begin at multiples of 64 bytes.
+// A packed filter: a header whose first float says whether it is transformed; the planes, as
+// panels; a byte of signs per window. Each part begins at a multiple of 64 bytes.
 constexpr int64_t kHeaderFloats = 16;
 constexpr int kMaxEdge = kWinogradEdge;
-// What a block's transformed inputs and sums may take.
+// Bytes that a block's transformed inputs and sums may take.
 constexpr int64_t kBlockBytes = 2 * 1024 * 1024;
 constexpr int64_t kLeastTiles = 14;
-// Below, images do not pay.
+// Smaller images do not pay.
 constexpr int64_t kLeastSide = 12;
-// What makes a piece of work worth a thread: floats to transform, multiplications.
+// The least work that is worth a thread: floats to transform, multiplications.
 constexpr int64_t kTransformGrain = 20'000, kProductGrain = 500'000;
-// The channels that 4x4 tiles add up at a time.
+// Channels that 4x4 tiles sum before the partial sum is added to the total (winograd.h says why).
 constexpr int64_t kPartialSum = 32;
-// Weights that a thread looks at at a time.
+// Weights that a thread checks in one chunk.
 constexpr int64_t kLookedAt = 1 << 18;
 // Weights within these bounds have transforms that neither overflow nor lose digits.
 constexpr float kSmallest = 1e-30f, kLargest = 1e30f;
@@ -38,9 +39,9 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // first cache.
 int64_t OddLines(int64_t floats) { return (CeilDiv(floats, 16) | 1) * 16; }
 
-// The matrices for weights. Rows 1 and 2 of G differ in the sign of the middle alone, which is how
-// the middle of a window is had back: `middle` times their difference. Its first element is `first`
-// times row 0, its last is the last row.
+// The matrices for weights. Rows 1 and 2 of G differ in the sign of the middle element alone, so
+// that `middle` times the difference of their products gives back the middle of a window; `first`
+// times row 0 gives back its first element, and the last row is its last element.
 struct Matrices {
   std::array<std::array<double, 3>, kMaxEdge> g;
   double first, middle;
@@ -63,7 +64,7 @@ const Matrices& MatricesFor(int tile) {
   return tile == 2 ? small : large;
 }
 
-// The weights that rounding may take the sign of: all but the corners.
+// The weights whose sign rounding may change when they are taken back: all but the corners.
 constexpr int kSigned[5] = {1, 3, 4, 5, 7};
 
 // Their signs as five digits to the base of 3: negative, zero, positive.
@@ -72,7 +73,7 @@ uint8_t SignsOf(const std::array<float, 9>& window) {
   for (int k : kSigned) code = code * 3 + (window[k] > 0) - (window[k] < 0) + 1;
   return static_cast<uint8_t>(code);
 }
-// A weight as near as can be to `w` that has the sign that was noted.
+// The number nearest to `w` that has the recorded sign.
 double WithSign(double w, int digit) {
   constexpr double kTiny = 1e-45;
   return digit == 1 ? 0 : digit == 2 ? std::max(w, kTiny) : std::min(w, -kTiny);
@@ -104,7 +105,7 @@ void WinogradFilter::Pack(const Threads& threads, const float* filter, bool tran
                           std::span<std::byte> to) const {
   const int64_t windows = channels_ * columns_;
   std::atomic<bool> usual = true;
-  std::atomic<bool> zeros = true;  // what is too small, too
+  std::atomic<bool> zeros = true;  // too small ones, too
   ParallelFor(threads, 9 * windows, kLookedAt, [&](int64_t begin, int64_t end) {
     float most = 0;
     bool finite = true;
@@ -155,7 +156,7 @@ std::array<double, 9> WinogradFilter::Window(const float* packed, int64_t c, int
   const Matrices& m = MatricesFor(tile_);
   const int64_t width = PanelColumns(), at = (n / width * channels_ + c) * width + n % width;
   const int last = edge() - 1;
-  // Of each row of planes, the three that give a row of the window back; then the same of rows.
+  // Inverts the transform, first along the rows of planes and then along their columns.
   double half[kMaxEdge][3];
   for (int i : {0, 1, 2, last}) {
     auto u = [&](int j) { return static_cast<double>(Plane(packed, i * edge() + j)[at]); };
@@ -188,8 +189,9 @@ int Winograd::TileFor(const ConvAttrs& attrs, const Shape& filter) {
   return 0;
 }
 
-// Small images have too few tiles for so many weights. Where sizes are not known, images are taken
-// to be large, but not for the filters that only the last layers of classifiers have.
+// Small images have too few tiles to make up for reading so many weights. Where sizes are not
+// known, images are taken to be large, except for filters so big that only the last layers of
+// classifiers have them.
 bool Winograd::Pays(const Shape& filter, const PartialShape& output) {
   const bool known = output.ranked() && output[1].known() && output[2].known();
   const int64_t most = std::max(filter[2], filter[3]);
@@ -218,7 +220,7 @@ int64_t Winograd::scratch_bytes() const {
   return SaturatingMul(filter_.planes() * 4, SaturatingAdd(in_plane_, sum_plane_));
 }
 
-// One run: what its phases share.
+// The data of one run that its three steps share.
 struct WinogradRun {
   const Winograd& w;
   const float* x;
@@ -243,7 +245,7 @@ struct WinogradRun {
     return ((at.image * w.height_.out + at.row) * w.width_.out + at.column) * w.filter_.columns();
   }
 
-  // Tile `tile`, the `slot`-th of its block.
+  // Transforms the inputs of `tile` into position `slot` of the block.
   void TakeIn(int64_t tile, int64_t slot) const {
     const Place at = PlaceOf(tile);
     WinogradFunctionsFor(w.filter_.tile())
@@ -255,6 +257,8 @@ struct WinogradRun {
   void PutOut(int64_t tile, int64_t slot) const {
     const Place at = PlaceOf(tile);
     const int64_t to = OutputOf(at);
+    // Transforms the sums of a tile to outputs. When one of them is not finite, the tile's pixels
+    // are computed directly.
     WinogradOutput out;
     out.from = sums + slot * w.sum_step_;
     out.plane = w.sum_plane_;
@@ -274,7 +278,8 @@ struct WinogradRun {
     }
   }
 
-  // One output pixel, as the plain code has it.
+  // Computes one output pixel directly, from the weights that the transformed filter gives back
+  // (winograd.h).
   void ComputeAnew(const Place& at) const {
     const auto rows = w.height_.Seen(at.row), pixels = w.width_.Seen(at.column);
     const int64_t to = OutputOf(at), top = w.height_.start(at.row),

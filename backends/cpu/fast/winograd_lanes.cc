@@ -1,8 +1,8 @@
 // Transforms of inputs and outputs, once per instruction set.
 //
-// Each is a transform of all columns of a tile and then of all rows, in registers as far as they
-// reach. The matrices are written out: their zeros and their pairs of rows that differ in signs
-// only (points +p and -p) are most of what they are.
+// A transform takes all columns of a tile and then all rows, in registers as far as these suffice.
+// The matrices are written out by hand, because most of their elements are zeros, or belong to
+// pairs of rows that differ in sign only (points +p and -p).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/winograd_lanes.cc"
 // clang-format off
@@ -113,7 +113,7 @@ bool OutputTile(const WinogradOutput& t) {
   const Vector low = hn::Set(d, bounded ? 0 : -kInf);
   const Vector high = hn::Set(d, t.activation == Activation::kRelu6 ? 6 : kInf);
   const bool whole = t.rows == kTile && t.row_pixels == kTile;
-  Vector strange = hn::Zero(d);  // zero times every sum: NaN where one is not finite
+  Vector strange = hn::Zero(d);  // zero times every sum: NaN once one is not finite
   for (int64_t c = 0; c < t.columns; c += kLanes) {
     const int64_t count = t.columns - c;
     Vector half[kTile][kEdge];
@@ -135,7 +135,8 @@ bool OutputTile(const WinogradOutput& t) {
         const int64_t at = i * t.line + j * t.columns + c;
         Vector v = hn::Add(out[j], bias);
         if (t.residual != nullptr) v = hn::Add(v, LoadSome(t.residual + at, count));
-        // The value stands second: x86 gives back the second operand when one is NaN.
+        // The value is the second operand: min and max of x86 return the second operand when one is
+        // NaN.
         v = Bounded(low, high, v);
         if (curved) v = CallActivate(d, t.activation, v);
         StoreSome(v, t.y + at, count);

@@ -1,4 +1,8 @@
-// Cutting products into tasks.
+// Divides products into tasks.
+//
+// The split depends on sizes alone, never on the number of threads, so that sums repeat bit for
+// bit. It trades three things: tasks large enough to pay for their start, blocks of B that stay in
+// the second-level cache, and weights that only one core reads where there are few rows.
 #include "backends/cpu/gemm/gemm.h"
 
 #include <algorithm>
@@ -13,14 +17,14 @@ namespace {
 // A task should be worth some microseconds; more tasks than this are never needed.
 constexpr double kFlopsPerTask = 2e6;
 constexpr int64_t kMaxTasks = 256;
-// But for very large products: no task should hold a run for long after its end.
+// Very large products are cut into more tasks: no task should keep a cancelled run waiting.
 constexpr double kMostFlopsPerTask = 1e9;
-// How much of B one task may go over again and again: it has to stay in the second cache.
+// Elements of B that one task reads repeatedly: they have to stay in the second-level cache.
 constexpr int64_t kBlockFloats = 512 * 1024 / 4;
 constexpr int64_t kDepthBlock = 512;
-// What a task reads of B at least, where it reads each element once.
+// The least that a task reads of B, where it reads each element once.
 constexpr int64_t kReadFloats = 512 * 1024 / 4;
-// What a thread packs at a time.
+// Elements that a thread packs in one chunk.
 constexpr int64_t kPackedElements = 1 << 16;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -74,7 +78,7 @@ Split SplitOf(const ProductSizes& p, int64_t others) {
 
   Split split;
   const int64_t b_floats = p.depth() * p.columns;
-  // Of few rows, reading B is all the work.
+  // With few rows, reading B is all the work.
   if (p.rows() <= 3 && others == 1) {
     wanted = std::max(wanted, std::min<int64_t>(kMaxTasks, b_floats / kReadFloats));
   }
@@ -87,7 +91,7 @@ Split SplitOf(const ProductSizes& p, int64_t others) {
       split.row_tasks = tiles;
       split.panel_tasks = std::min(panels, std::max(split.panel_tasks, CeilDiv(wanted, tiles)));
     }
-    // Few rows and many weights: each weight should be read by one core only.
+    // Few rows and many weights: let each weight be read by one core only.
     if (p.rows() <= 256 && panels >= 8 && b_floats > 384 * 1024 / 4) {
       split.row_tasks = 1;
       split.panel_tasks = std::min(panels, std::max(split.panel_tasks, wanted));

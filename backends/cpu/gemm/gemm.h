@@ -67,7 +67,7 @@ struct Product : ProductSizes {
   const T* a = nullptr;
   const StoredB* b = nullptr;  // packed
   T* c = nullptr;
-  // Of float alone, with one tap: a factor for each element of a row of A, or null.
+  // Only for float and one tap: a factor for each element of a row of A, or null.
   const float* gate = nullptr;
   Epilogue<T> epilogue;
 };

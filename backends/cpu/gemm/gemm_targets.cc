@@ -1,4 +1,8 @@
 // Blocks of products and packing of panels, once per instruction set.
+//
+// A block is the part of a product that one task computes. Its loops, from the outside in: passes
+// over parts of K, tiles of rows, panels of columns (or panels outside tiles,
+// Block::panels_outside), and in RunTile the steps of K with all sums in registers.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/gemm/gemm_targets.cc"
 // clang-format off
@@ -18,13 +22,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-// The longest stretch of K that one pass over a block takes: a tile's rows of A then stay in the
-// first cache while the panels go by.
+// The longest part of K that one pass takes: the rows of A of a tile then stay in the first-level
+// cache while the panels go by.
 constexpr int64_t kDepthBlock = 512;
-// How far ahead B is fetched, in steps of K.
+// How far ahead B is prefetched, in steps of K.
 constexpr int64_t kPrefetchSteps = 48;
 
-// Rows of `count` floats from one place to another.
+// Copies rows of `count` floats.
 HWY_INLINE void CopyRows(const float* from, int64_t from_step, float* to, int64_t to_step, int rows,
                          int64_t count) {
   for (int i = 0; i < rows; ++i) {
@@ -44,8 +48,8 @@ void ActivateRows(Activation activation, float* c, int64_t step, int rows, int64
   });
 }
 
-// A tile whose last vector of columns is not full: through a small copy of C, because the tile
-// reads and writes whole vectors.
+// A tile whose last vector of columns is not full. It goes through a small copy of C, because a
+// tile reads and writes whole vectors.
 template <class B>
 HWY_NOINLINE void RunRaggedTile(int rows, int64_t columns, const TileArgs<B>& tile) {
   HWY_ALIGN float c[kTileRows * kTileColumns], bias[kTileColumns];
@@ -68,7 +72,8 @@ HWY_NOINLINE void RunRaggedTile(int rows, int64_t columns, const TileArgs<B>& ti
   CopyRows(c, kTileColumns, tile.c, tile.c_step, rows, columns);
 }
 
-// A block whose sums are of a stretch of K each, which are then added up.
+// A block in which parts of K are summed separately and then added, which keeps rounding errors of
+// long sums small.
 void RunPartialSums(const Product<float>& p, const Block& block) {
   const int64_t tiles_per_line = TilesPerLine(p, kTileRows), depth = p.depth();
   const int64_t passes = (p.run + p.partial_sum - 1) / p.partial_sum;
@@ -101,8 +106,8 @@ void RunPartialSums(const Product<float>& p, const Block& block) {
   }
 }
 
-// A stretch of K of the rows of a tile, times the gate; its rows are an odd number of cache lines
-// apart, so that they do not meet in the first cache.
+// Part of the depth of a tile's rows, times the gate. The rows are an odd number of cache lines
+// apart, so that they do not map to the same sets of the first-level cache.
 struct GatedRows {
   static constexpr int64_t kStep = kDepthBlock + 16;
   HWY_ALIGN float a[kTileRows * kStep];
@@ -128,7 +133,7 @@ struct NoGatedRows {
   void Fill(const float*, int64_t, int64_t, int, const float*, int64_t) {}
 };
 
-// What the tiles of a product have in common. With kGated they read GatedRows.
+// The arguments that all tiles of a product share. With kGated the tiles read GatedRows.
 template <class B, bool kGated>
 TileArgs<B> ArgsOf(const Product<float, B>& p) {
   static constexpr int64_t kOneTap = 0;
@@ -142,6 +147,9 @@ TileArgs<B> ArgsOf(const Product<float, B>& p) {
   return t;
 }
 
+// Computes a block: for each part of K, tile of rows and panel of columns it sets the arguments of
+// the tile and calls the function for the tile's size. The first part starts the sums with bias and
+// residual, later ones add to C, and only the last one applies the activation.
 template <class B, bool kGated>
 void RunBlockOf(const Product<float, B>& p, const Block& block) {
   if constexpr (std::is_same_v<B, float>) {
@@ -203,6 +211,7 @@ void RunBlockOf(const Product<float, B>& p, const Block& block) {
     t.run = p.run * (pass + 1) / passes - k;
     first = pass == 0;
     last = pass == passes - 1;
+    // Another part of K: the gated rows are filled again.
     gated_tile = -1;
     if (block.panels_outside) {
       for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) {
@@ -226,8 +235,8 @@ void RunBlock(const Product<float, B>& p, const Block& block) {
   RunBlockOf<B, false>(p, block);
 }
 
-// A tile of a product stored in 16 bits, all of its depth: A is widened into `a`, a stretch of K at
-// a time, unless it is there already; sums stay in a tile of float until they are finished.
+// Tiles of a product stored in 16 bits, over the whole depth. A is widened into `a_` part by part,
+// unless it is there already; sums stay in a tile of float until they are finished.
 template <class T>
 class NarrowTiles {
  public:
@@ -278,7 +287,7 @@ class NarrowTiles {
   }
 
  private:
-  // Elements [k, end) of the depth of `rows` rows.
+  // Widens elements [k, end) of the depth of `rows` rows.
   void Widen(const T* a, int rows, int64_t k, int64_t end) {
     float* to = a_;
     for (int i = 0; i < rows; ++i) {
@@ -288,7 +297,7 @@ class NarrowTiles {
         const int64_t count = std::min(end - at, p_.run - first);
         const T* from = row + p_.taps[tap] + first * p_.run_step;
         if (p_.run_step == 1 && count >= kLanes) {
-          // The last vector overlaps the one before rather than being cut.
+          // The last vector overlaps the one before it, which avoids a partial load.
           for (int64_t j = 0; j + kLanes < count; j += kLanes) StoreAll(LoadAll(from + j), to + j);
           StoreAll(LoadAll(from + count - kLanes), to + count - kLanes);
         } else if (p_.run_step == 1) {
@@ -341,7 +350,7 @@ class NarrowTiles {
   const Product<T>& p_;
   const int64_t depth_, passes_;
   const bool bounded_;
-  int64_t widened_ = -1;  // the tile whose rows are in a_, when they are there whole
+  int64_t widened_ = -1;  // the tile whose rows a_ holds in full, or -1
   TileArgs<T> t_;
   HWY_ALIGN float a_[kTileRows * (kDepthBlock + 1)];
   HWY_ALIGN float c_[kTileRows * kTileColumns];
@@ -364,7 +373,7 @@ void RunNarrowBlock(const Product<T>& p, const Block& block) {
   }
 }
 
-// One panel of 16-bit elements; `columns` of it are there, the others are zeros.
+// Packs one panel of 16-bit elements, of which `columns` columns exist; the others become zeros.
 template <class T>
 void PackNarrowPanel(const T* b, int64_t row_step, int64_t column_step, int64_t depth,
                      int64_t columns, T* to) {
@@ -376,7 +385,7 @@ void PackNarrowPanel(const T* b, int64_t row_step, int64_t column_step, int64_t 
   }
 }
 
-// Four rows of four: to[i * step + j] = from[j * from_step + i].
+// Transposes four rows of four: to[i * step + j] = from[j * from_step + i].
 HWY_INLINE void Transpose4(const float* from, int64_t from_step, float* to) {
 #if HWY_TARGET == HWY_SCALAR
   for (int i = 0; i < 4; ++i) {
@@ -398,7 +407,7 @@ HWY_INLINE void Transpose4(const float* from, int64_t from_step, float* to) {
 #endif
 }
 
-// One panel; `columns` of it are there, the others are zeros.
+// Packs one panel, of which `columns` columns exist; the others become zeros.
 void PackPanel(const float* b, int64_t row_step, int64_t column_step, int64_t depth,
                int64_t columns, float* to) {
   columns = std::min<int64_t>(columns, kTileColumns);

@@ -49,7 +49,8 @@ struct TileArgs {
   const float* bounds;  // lowest and highest result, or null
 };
 
-// Writes a tile's sums to C: added to what is there, bounded, or as they are.
+// Writes a tile's sums to C: adds them to what is there, or stores them, within bounds where there
+// are.
 template <class B, int kRows, int kVectors>
 HWY_INLINE void StoreTile(const TileArgs<B>& t, const Vector (&sum)[kRows][kVectors]) {
   constexpr Floats d;
@@ -76,6 +77,8 @@ HWY_INLINE void StoreTile(const TileArgs<B>& t, const Vector (&sum)[kRows][kVect
   }
 }
 
+// The inner loop of every product: starts the sums, then for each tap and step of K multiplies one
+// row of B with the kRows elements of A and adds.
 template <class B, int kRows, int kVectors>
 void TileOf(const TileArgs<B>& t) {
   constexpr Floats d;
@@ -138,9 +141,9 @@ void TileOf(const TileArgs<B>& t) {
   StoreTile(t, sum);
 }
 
-// One to three rows over several panels at once: a tile of them alone has too few sums to hide how
-// long a multiplication takes. Sums are the same, bit for bit. Panels are `panel_step` elements
-// apart, all their columns are there; for one tap and no sums that are added last.
+// One to three rows over several panels at once: a single panel of so few rows has too few sums to
+// hide the latency of a multiplication. Sums are the same, bit for bit, as those of TileOf. Panels
+// are `panel_step` elements apart and full; only for one tap, and without add_last.
 constexpr int PanelsAtOnce(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
 
 template <class B, int kRows>
@@ -185,7 +188,7 @@ void FewRows(const TileArgs<B>& t, int64_t panel_step) {
 template <class B>
 using TileFunction = void (*)(const TileArgs<B>&);
 
-// Every height of tile, for one and for two vectors of columns.
+// The functions for every height of tile, and for one and two vectors of columns.
 template <class B, int... kRow>
 constexpr auto TileTable(std::integer_sequence<int, kRow...>) {
   struct Table {

@@ -1,5 +1,5 @@
-// One tile is kRows x 1 or 2 vectors of sums in registers; see gemm_tile.inl.h for how rows are
-// addressed.
+// Tiles of pairs by AVX-512 BF16: kRows x 1 or 2 vectors of sums in registers. gemm_tile.inl.h says
+// how rows are addressed.
 #include "backends/cpu/gemm/pair_tile.h"
 
 #include "backends/cpu/instruction_set.h"
@@ -17,11 +17,12 @@ namespace oncilla::cpu {
 #if HWY_ARCH_X86
 namespace {
 
-// Loops of a few steps over arrays of vectors, which must end up in registers.
+// For loops of a few steps over arrays of vectors: only when they are unrolled do compilers keep
+// the arrays in registers.
 #define ONCILLA_UNROLL _Pragma("GCC unroll 16")
 #define ONCILLA_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 #define ONCILLA_BF16_INLINE ONCILLA_BF16 __attribute__((always_inline)) inline
-// How far ahead B is fetched.
+// How far ahead B is prefetched.
 constexpr int64_t kPrefetchBytes = 4096;
 
 ONCILLA_BF16_INLINE __m512 Load(const float* from, __mmask16 mask) {
@@ -63,7 +64,7 @@ ONCILLA_BF16_INLINE void StoreResults(const PairTile& t, const __mmask16 (&mask)
         _mm512_storeu_ps(t.sums + i * PairTiles::kColumns + v * 16, y);
         continue;
       }
-      // The result stands second: the processor gives back the second operand when one is NaN.
+      // The result is the second operand: min and max return the second operand when one is NaN.
       Store(t.c + at, mask[v], _mm512_min_ps(high, _mm512_max_ps(low, y)));
     }
   }
@@ -132,7 +133,7 @@ ONCILLA_BF16 void Round(const float* from, int64_t n, BFloat16* to) {
 
 const PairTiles* PairTilesHere() {
   static constexpr PairTiles kTiles = {&Run, &Round};
-  // Asked once: virtual machines take long to answer what a processor has.
+  // Asked once: on virtual machines CPUID traps and is slow.
   static const PairTiles* const here = MayUseAvx512Bf16() ? &kTiles : nullptr;
   return here;
 }

@@ -1,8 +1,8 @@
-// Blocks of products of bfloat16, tile by tile, over all of K at once.
+// Blocks of products of bfloat16, tile by tile, over the whole depth at once.
 //
-// A is read where it stands when its rows are runs of whole pairs. Else a tile's rows are copied,
-// runs one after the other, a zero behind an odd depth: a stretch of K at a time, once for all
-// panels where one stretch is enough.
+// A is read where it stands when its rows are runs of whole pairs. Otherwise a tile's rows are
+// copied, their runs one after the other and padded with a zero where the depth is odd, in parts of
+// at most kMostPairs pairs. Where one part is enough, the copy serves all panels.
 #include "backends/cpu/gemm/pairs.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace oncilla::cpu {
 namespace {
 
 constexpr int64_t kRows = PairTiles::kRows, kColumns = PairTiles::kColumns;
-// The longest stretch of K that is copied at once, in pairs.
+// The largest part of K that is copied at once, in pairs.
 constexpr int64_t kMostPairs = 2048;
 
 void CopyRun(const BFloat16* from, int64_t step, int64_t count, BFloat16* to) {
@@ -78,7 +78,7 @@ class PairBlock {
     tile_.pairs = p_.run / 2;
   }
 
-  // Elements [k, end) of the depth of `rows` rows.
+  // Copies elements [k, end) of the depth of `rows` rows.
   void CopyRows(const BFloat16* a, int rows, int64_t k, int64_t end) {
     static constexpr int64_t kOneTap = 0;
     auto* const copy = reinterpret_cast<BFloat16*>(copy_);
@@ -101,7 +101,8 @@ class PairBlock {
     }
   }
 
-  // The first stretch of K takes the bias, the last one all that follows.
+  // The first part of K adds the bias; the last one adds the residual and applies bounds and
+  // activation.
   void RunTile(int rows, int64_t column, int64_t at, bool first, bool last) {
     const Epilogue<BFloat16>& e = p_.epilogue;
     tile_.bias = first && e.bias != nullptr ? e.bias + column : nullptr;
@@ -123,10 +124,10 @@ class PairBlock {
   const int64_t pairs_;  // of a row
   const int64_t stretches_;
   bool curved_ = false;
-  int64_t copied_ = -1;  // the tile whose rows are in copy_, where they are there whole
+  int64_t copied_ = -1;  // the tile whose rows copy_ holds in full, or -1
   PairTile tile_;
   alignas(64) float sums_[kRows * kColumns];
-  alignas(64) uint16_t copy_[kRows * kMostPairs * 2];  // of BFloat16, which would be set to zero
+  alignas(64) uint16_t copy_[kRows * kMostPairs * 2];  // BFloat16 would be cleared
 };
 
 }  // namespace

@@ -27,16 +27,16 @@ struct ByteBlock {
   const std::byte* packed = nullptr;
   int64_t panel_bytes = 0;
   QuadSums quads;
-  // Of each column, for whole panels: what is added, the zero points and what each row's sum of x
-  // takes off as often as they say, and what each row's zero point takes off. The last two may be
-  // null.
+  // For each column, in whole panels: what is added to its sum; its zero point, which is multiplied
+  // by the row's sum of x and subtracted; its sum of weights, which is multiplied by the row's zero
+  // point and subtracted. The last two may be null.
   const int32_t *terms = nullptr, *zeros = nullptr, *column_sums = nullptr;
   const int32_t *row_sums = nullptr, *row_zeros = nullptr;
   const RequantizeRule* rule = nullptr;
   std::byte* y = nullptr;
 };
 
-// Rows of a tile and columns of a panel are at most so many.
+// The most rows of a tile, and the most columns of a panel.
 inline constexpr int kMostTileRows = 16, kMostPanel = 64;
 
 }  // namespace oncilla::cpu
@@ -45,14 +45,14 @@ inline constexpr int kMostTileRows = 16, kMostPanel = 64;
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-#if HWY_TARGET != HWY_SCALAR  // whose vectors hold no pairs
+#if HWY_TARGET != HWY_SCALAR  // its vectors hold no pairs
 using Pairs = hn::Repartition<int16_t, Ints>;
 #endif
 constexpr int kPanel = 2 * kLanes;
 static_assert(kPanel <= kMostPanel);
 int64_t PanelWidth() { return kPanel; }
 
-// n bytes as integers of 16 bits, less a zero point.
+// Widens n bytes to 16-bit integers and subtracts a zero point.
 template <class T>
 HWY_INLINE void WidenBytes(const T* x, int64_t n, int32_t zero, int16_t* to) {
   int64_t i = 0;
@@ -71,7 +71,7 @@ void WidenRow(const std::byte* x, bool is_signed, int64_t n, int32_t zero, int16
   WidenBytes(reinterpret_cast<const uint8_t*>(x), n, zero, to);
 }
 
-// n bytes of the other sign.
+// Moves n bytes by 128, which turns signed ones into unsigned ones and back.
 void FlipRow(const std::byte* x, int64_t n, std::byte* to) {
   const hn::ScalableTag<uint8_t> d;
   const auto* from = reinterpret_cast<const uint8_t*>(x);
@@ -83,7 +83,7 @@ void FlipRow(const std::byte* x, int64_t n, std::byte* to) {
   for (; i < n; ++i) out[i] = static_cast<uint8_t>(from[i] ^ 0x80);
 }
 
-// The sums of kRows rows of pairs and a panel.
+// The sums of kRows rows of pairs for one panel.
 template <int kRows>
 HWY_INLINE void PairSumsOf(const int16_t* x, int64_t step, int64_t steps, const int16_t* w,
                            int32_t* out) {
@@ -124,8 +124,8 @@ HWY_INLINE void PairSumsOf(const int16_t* x, int64_t step, int64_t steps, const 
 #endif
 }
 
-// Rows that share a panel's weights while these are in registers, as many as there are registers
-// for.
+// Rows that share a panel's weights while these are in registers; limited by the number of
+// registers.
 constexpr int kPairRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
 void PairSums(int rows, const std::byte* x, int64_t step, int64_t steps, const std::byte* w,
               int32_t* sums) {
@@ -144,7 +144,7 @@ void PairSums(int rows, const std::byte* x, int64_t step, int64_t steps, const s
   }
 }
 
-// The first `count` lanes.
+// Stores the first `count` lanes.
 template <class T, class D, class V>
 HWY_INLINE void StoreLanes(D d, V v, int64_t count, T* to) {
   if (count >= kLanes) return hn::StoreU(v, d, to);
@@ -153,8 +153,9 @@ HWY_INLINE void StoreLanes(D d, V v, int64_t count, T* to) {
   std::memcpy(to, lanes, static_cast<size_t>(count) * sizeof(T));
 }
 
-// What `end` makes of a tile's sums, as elements of `d`: `rows` rows from row `row` on, of a panel
-// whose first column is `first`. Column by column, so that what belongs to one stays in registers.
+// Stores the sums of a tile, as elements of `d` that `end` makes of them: `rows` rows from row
+// `row` on, of the panel whose first column is `first`. Column by column, so that the terms of a
+// column stay in registers.
 template <class D, class MakeEnd>
 HWY_INLINE void StoreTile(const ByteBlock& b, const int32_t* sums, int64_t row, int64_t rows,
                           int64_t first, D d, MakeEnd&& make_end) {
@@ -206,8 +207,8 @@ void StoreSums(const ByteBlock& b, const int32_t* sums, int64_t row, int64_t row
   });
 }
 
-// Panels [first, last). Panel by panel, so that one stays in the cache while all rows pass; tiles
-// of rows are as even as can be.
+// Computes panels [first, last). The outer loop is over panels, so that a panel stays in the cache
+// while all rows pass; tiles of rows are as even as possible.
 void MultiplyBlock(const ByteBlock& b, int64_t first, int64_t last) {
   HWY_ALIGN int32_t sums[kMostTileRows * kPanel];
   const int64_t most = b.quads.run != nullptr ? b.quads.rows : kPairRows;
@@ -240,7 +241,7 @@ HWY_EXPORT(WidenRow);
 HWY_EXPORT(FlipRow);
 HWY_EXPORT(MultiplyBlock);
 
-// The bytes of a row, as it is packed, add up to so much. Wraps around.
+// The sum of the bytes of a packed row. Wraps around.
 int32_t SumOf(const std::byte* x, bool quads, int64_t k) {
   uint32_t sum = 0;
   for (int64_t i = 0; i < k; ++i) {
@@ -250,7 +251,7 @@ int32_t SumOf(const std::byte* x, bool quads, int64_t k) {
   return static_cast<int32_t>(sum);
 }
 
-// An element of weights as it is packed.
+// An element of the weights in the form in which it is packed.
 int32_t WeightAt(const ByteMatrix& w, bool quads, int64_t i, int64_t c) {
   const std::byte* at = w.data + i * w.row + c * w.column;
   if (w.is_signed) return *reinterpret_cast<const int8_t*>(at);
@@ -261,7 +262,7 @@ int64_t PanelBytes(const ByteLayout& layout, int64_t k) {
   return SaturatingMul(layout.RowBytes(k), layout.panel);
 }
 
-// What a product keeps for each column, for whole panels, and for each row.
+// The terms of a product that belong to columns (in whole panels) or to rows.
 class Columns {
  public:
   Columns(const ByteLayout& layout, const std::byte* packed, int64_t k, int64_t n,
@@ -309,7 +310,7 @@ class Columns {
   }
 
  private:
-  // Vectors of factors are read whole.
+  // Copies the factors into whole vectors, because vectors of them are read whole.
   void TakeRule(const RequantizeRule& rule, int64_t n) {
     rule_ = rule;
     ruled_ = true;
@@ -337,9 +338,10 @@ class Columns {
 };
 
 // Bytes of rows that a worker fills at a time, so that they stay in its cache while the panels
-// pass; and how many are filled before the first is used, so that panels can be shared out.
+// pass; and bytes of rows up to which all are filled first, so that panels can be shared among
+// workers.
 constexpr int64_t kFilledAtOnce = 1 << 17, kFilledBefore = 1 << 20;
-// Pieces that a product is cut into at least, and weights of a piece at most.
+// The least number of pieces of a product, and the most bytes of weights of a piece.
 constexpr int64_t kPieces = 16, kWeightsAtOnce = 384 << 10;
 // A product of so many rows is shared out by rows alone if each worker's cache holds the weights:
 // what one layer writes is then read by the same worker in the next.
@@ -433,8 +435,8 @@ class ByteProduct {
     return EvenParts(threads_, count, std::max((count + most - 1) / most, pieces));
   }
 
-  // All rows are there: in pieces of rows and of panels. Those of the same panels follow one
-  // another, so that a worker keeps their weights.
+  // All rows are filled: divides the product into pieces of rows and panels. Pieces of the same
+  // panels follow one another, so that a worker keeps their weights in its cache.
   void RunPieces(const std::byte* x, int64_t step) const {
     const bool by_rows = ByRows();
     const int64_t blocks =
@@ -491,7 +493,7 @@ void PackBytes(const ByteMatrix& w, int64_t first, int64_t last, std::byte* to) 
       for (int64_t c = 0; c < layout.panel; ++c) {
         const int64_t column = panel * layout.panel + c;
         for (int64_t i = step * layout.depth; i < (step + 1) * layout.depth; ++i) {
-          // Columns and steps of K that a panel lacks are zero.
+          // Columns and steps of K beyond the matrix are zero.
           int32_t weight = 0;
           if (column < w.n && i < w.k) weight = WeightAt(w, layout.quads, i, column);
           columns[c] += static_cast<uint32_t>(weight);
@@ -512,7 +514,8 @@ void PackBytes(const ByteMatrix& w, int64_t first, int64_t last, std::byte* to) 
 }
 
 namespace {
-// A short run, which windows of few channels are made of, is not worth a call.
+// Copies n bytes, up to 16 of them without a call: windows of few channels are made of runs so
+// short that calls would dominate.
 void CopyBytes(const std::byte* from, int64_t n, std::byte* to) {
   const auto both_ends = [&]<class Word>(Word first) {
     Word last;

@@ -19,7 +19,8 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi"))) void LookUp(const uint8_t
   const __m512i t2 = _mm512_loadu_si512(table + 128), t3 = _mm512_loadu_si512(table + 192);
   int64_t i = 0;
   for (; i + 64 <= n; i += 64) {
-    // The lowest seven bits of each byte choose in a half, the highest one the half.
+    // The low seven bits of each byte index one half of the table; the highest bit chooses the
+    // half.
     const __m512i at = _mm512_loadu_si512(x + i);
     const __m512i low = _mm512_permutex2var_epi8(t0, at, t1);
     const __m512i high = _mm512_permutex2var_epi8(t2, at, t3);

@@ -1,9 +1,9 @@
 // Fast ConvInteger of bytes with one input and one output channel in each group.
 //
-// Two taps at a time: vectors of channels of both are widened to 16 bits and interleaved, so that
-// one instruction multiplies and adds them. Weights are packed to match, for a block of channels
-// after another: once where they are constants, else in each run. The zero point of x is left to
-// the end, as in byte_product.h: taps outside of the input read a row of zero points.
+// Two taps are taken at a time: vectors of channels of both are widened to 16 bits and interleaved,
+// so that one instruction multiplies and adds them. Weights are packed to match, block of channels
+// by block: once where they are constants, else in each run. The zero point of x is subtracted at
+// the end, as in byte_product.h; taps outside the input read a row of zero points.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/integer/depthwise_products.cc"
 // clang-format off
@@ -24,7 +24,7 @@
 #define ONCILLA_FAST_INTEGER_DEPTHWISE_TYPES
 namespace oncilla::cpu {
 
-// A row of the output: its windows slide along `width` over so many lines of the input.
+// A row of the output: its windows slide along `width` over this many lines of the input.
 struct DepthwiseRow {
   const std::byte* const* lines = nullptr;  // null where one lies outside of the input
   int64_t line_count = 0;
@@ -33,8 +33,8 @@ struct DepthwiseRow {
   bool is_signed = false;
   int64_t channels = 0;
   const int16_t* weights = nullptr;
-  const int32_t* terms = nullptr;        // what is added to the sum of each channel
-  const RequantizeRule* rule = nullptr;  // null: the sums are stored
+  const int32_t* terms = nullptr;        // added to the sum of each channel
+  const RequantizeRule* rule = nullptr;  // null: sums are stored as they are
   // Room for the pixels of a window, an even number of them, and for the sums of a pixel.
   const std::byte** taps = nullptr;
   int32_t* sums = nullptr;
@@ -43,7 +43,8 @@ struct DepthwiseRow {
   int64_t pairs() const { return (line_count * width->kernel + 1) / 2; }
 };
 
-// Weights as they are stored, [taps][channels], less a zero point for each channel where there are.
+// Weights as they are stored, [taps][channels]; a zero point is subtracted for each channel where
+// there are zero points.
 struct DepthwiseWeights {
   const std::byte* data = nullptr;
   bool is_signed = false;
@@ -66,11 +67,11 @@ struct DepthwiseWeights {
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-#if HWY_TARGET != HWY_SCALAR  // whose vectors hold no pairs
+#if HWY_TARGET != HWY_SCALAR  // its vectors hold no pairs
 using Pairs = hn::Repartition<int16_t, Ints>;
 #endif
-// Channels of a block: a vector of 16-bit integers. The last block of several begins so early that
-// it is full.
+// Channels of a block: a vector of 16-bit integers. With several blocks, the last one overlaps the
+// one before it, so that it is full.
 constexpr int64_t kBlock = 2 * kLanes;
 int64_t BlockChannels() { return kBlock; }
 
@@ -78,8 +79,8 @@ HWY_INLINE int64_t BlockStart(int64_t block, int64_t channels) {
   return std::max<int64_t>(0, std::min(block * kBlock, channels - kBlock));
 }
 
-// In the order in which SumBlock multiplies them: for each block and pair of taps, the lower and
-// the upper halves of the channels in each 16 bytes.
+// Packs in the order in which SumBlock multiplies: for each block and pair of taps, the lower and
+// then the upper halves of the channels in each 16 bytes.
 void PackDepthwise(const DepthwiseWeights& w, int16_t* to) {
   constexpr int64_t kHalf = std::min<int64_t>(kBlock / 2, 4);
   for (int64_t start = 0; start < w.channels; start += kBlock) {
@@ -98,7 +99,7 @@ void PackDepthwise(const DepthwiseWeights& w, int16_t* to) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// Bytes of a block as 16-bit integers; of a part, the rest being zero.
+// Loads the bytes of a block as 16-bit integers; lanes beyond `count` are zero.
 template <class T>
 HWY_INLINE hn::Vec<Pairs> LoadBlock(const std::byte* from, int64_t count) {
   constexpr Pairs d;
@@ -111,7 +112,7 @@ HWY_INLINE hn::Vec<Pairs> LoadBlock(const std::byte* from, int64_t count) {
   return hn::PromoteTo(d, hn::LoadU(bytes, some));
 }
 
-// Sums of the lower and the upper halves of each 16 bytes' channels, in the order of channels.
+// Reorders the sums of the lower and the upper halves of each 16 bytes into the order of channels.
 HWY_INLINE void PutInOrder(IntVector& lower, IntVector& upper) {
   constexpr Ints d;
   static_assert(kLanes == 4 || kLanes == 8 || kLanes == 16);
@@ -125,7 +126,7 @@ HWY_INLINE void PutInOrder(IntVector& lower, IntVector& upper) {
 }
 #endif
 
-// The sums of a block of channels, `count` of which there are.
+// The sums of a block of channels, of which `count` exist.
 template <class T>
 HWY_INLINE void SumBlock(const std::byte* const* taps, int64_t pairs, const int16_t* w,
                          int64_t first, int64_t count, const int32_t* terms, int32_t* sums) {
@@ -201,7 +202,7 @@ class TapFinder {
         *taps++ = inside ? x + w * row_.channels : row_.outside;
       }
     }
-    // A last one without a partner has any, whose weights are 0.
+    // A last tap without a partner is paired with any other, with weights of 0.
     if (count_ % 2 != 0) *taps = taps[-1];
   }
 
@@ -262,13 +263,13 @@ HWY_EXPORT(BlockChannels);
 HWY_EXPORT(PackDepthwise);
 HWY_EXPORT(RunRow);
 
-// A byte, from memory of its type.
+// A byte as a number, by its dtype.
 int32_t ByteAt(const Args& args, size_t input, int64_t i) {
   return args.in(input).dtype == DType::kI8 ? int32_t{args.In<int8_t>(input)[i]}
                                             : int32_t{args.In<uint8_t>(input)[i]};
 }
 
-// Of the packed weights, and of the sums of each channel's weights behind them.
+// The bytes of the packed weights, followed by the sum of weights of each channel.
 int64_t PackedWeights(int64_t taps, int64_t channels) {
   const int64_t block = HWY_DYNAMIC_DISPATCH(BlockChannels)();
   return SaturatingMul(SaturatingMul((taps + 1) / 2 * 2, (channels + block - 1) / block), block);
@@ -292,7 +293,7 @@ void Pack(const DepthwiseWeights& w, std::byte* to) {
   }
 }
 
-// Whether constant weights are packed for depthwise_quads.h, too, which stands behind the others.
+// Whether constant weights are also packed for depthwise_quads.h, behind the others.
 bool PacksQuads(bool is_signed, int64_t taps, int64_t width) {
   return is_signed && width == kQuadWidth && taps <= kQuadLines * kQuadWidth &&
          QuadRowHere() != nullptr;
@@ -377,8 +378,8 @@ class FastIntegerDepthwise : public CpuKernel {
   }
 
  private:
-  // What is added to the sums of x * w, by the formula of byte_product.h: weights have lost
-  // their zero points.
+  // What is added to the sums of x * w, by the formula of byte_product.h; weights already have
+  // their zero points subtracted.
   std::vector<int32_t> Terms(const Args& args, int32_t zero, const int32_t* weight_sums) const {
     std::vector<int32_t> terms(static_cast<size_t>(g_.in_channels));
     for (int64_t c = 0; c < g_.in_channels; ++c) {
@@ -389,7 +390,7 @@ class FastIntegerDepthwise : public CpuKernel {
     return terms;
   }
 
-  // Every row by depthwise_quads.h.
+  // Computes every row with depthwise_quads.h.
   void RunQuads(const Args& args, const RequantizeRule& rule, const std::vector<int32_t>& terms,
                 const int32_t* weight_sums, const std::byte* outside,
                 const std::byte* weights) const {
@@ -439,7 +440,7 @@ class FastIntegerDepthwise : public CpuKernel {
                 });
   }
 
-  // The lines of the input under the windows of an output row.
+  // Finds the lines of the input under the windows of an output row.
   void FindLines(const std::byte* x, int64_t row, const std::byte** lines) const {
     const WindowAxis &depth = g_.axis[0], &height = g_.axis[1];
     const int64_t oh = row % height.out, od = row / height.out % depth.out;

@@ -1,5 +1,5 @@
-// Blocks of 64 channels, or of 32 where that is what is left: the same code for both widths of
-// vectors.
+// Rows are computed in blocks of 64 channels, and of 32 where no more are left; the code is the
+// same for both widths of vectors.
 #include "backends/cpu/integer/depthwise_quads.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ QuadBlock QuadBlockAt(int64_t at, int64_t channels) {
 }
 int64_t QuadPlaces(int64_t channels) { return (channels + 31) / 32 * 32; }
 
-// Sums stand in four vectors: the q-th has channels 4 q to 4 q + 3 of each 16.
+// The order of sums in registers: vector q of four holds channels 4 q to 4 q + 3 of each 16.
 int64_t QuadChannel(const QuadBlock& block, int64_t i) {
   const int64_t lanes = block.width / 4, q = i / lanes, lane = i % lanes;
   return block.first + lane / 4 * 16 + 4 * q + lane % 4;
@@ -55,12 +55,13 @@ void PackQuads(const int8_t* weights, int64_t lines, int64_t channels, std::byte
 #if HWY_ARCH_X86
 namespace {
 
-// Loops of a few steps over arrays of vectors, which must end up in registers.
+// For loops of a few steps over arrays of vectors: only when they are unrolled do compilers keep
+// the arrays in registers.
 #define ONCILLA_UNROLL _Pragma("GCC unroll 16")
 #define ONCILLA_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 #define ONCILLA_VNNI_INLINE ONCILLA_VNNI __attribute__((always_inline)) inline
 
-// The instructions by one name for both widths.
+// The instructions under one name for both widths.
 struct Vectors512 {
   using Bytes = __m512i;
   using Floats = __m512;
@@ -88,10 +89,10 @@ struct Vectors512 {
   }
   ONCILLA_VNNI_INLINE static Bytes Requantize(Bytes sum, const QuadRow& r, const float* scales) {
     const Floats value = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_loadu_ps(scales));
-    // The value stands first: NaN is no more than the least.
+    // The value is the first operand: max returns the second operand, `least`, when one is NaN.
     const Floats bounded =
         _mm512_min_ps(_mm512_max_ps(value, _mm512_set1_ps(r.least)), _mm512_set1_ps(r.most));
-    // To the nearest, ties to even.
+    // Rounds to nearest, ties to even.
     return _mm512_add_epi32(_mm512_cvtps_epi32(bounded), _mm512_set1_epi32(r.zero));
   }
   ONCILLA_VNNI_INLINE static Bytes ToBytes(const Bytes* y, bool is_signed) {
@@ -139,7 +140,7 @@ struct Vectors256 {
   }
 };
 
-// The block of channels at `place` over all pixels of the row.
+// Computes the block of channels at `place` for all pixels of the row.
 template <class V>
 ONCILLA_VNNI void RunBlock(const QuadRow& row, const QuadBlock& block, int64_t place) {
   using Bytes = typename V::Bytes;
@@ -150,7 +151,7 @@ ONCILLA_VNNI void RunBlock(const QuadRow& row, const QuadBlock& block, int64_t p
   const int32_t* terms = row.terms + place;
   const float* scales = row.scales + place;
   const std::byte* outside = row.outside + block.first;
-  // Lines outside of the input stay at the pixel of zero points.
+  // Lines outside the input point at the pixel of zero points and do not advance.
   const std::byte* lines[kQuadLines];
   int64_t steps[kQuadLines];
   ONCILLA_UNROLL for (int i = 0; i < kQuadLines; ++i) {
@@ -205,7 +206,7 @@ ONCILLA_VNNI void RunRow(const QuadRow& row) {
 }  // namespace
 
 QuadRowFunction QuadRowHere() {
-  // Asking the processor takes long on a virtual one.
+  // Asked once: on virtual machines CPUID traps and is slow.
   static const QuadRowFunction here = MayUseAvx512Vnni() ? &RunRow : nullptr;
   return here;
 }

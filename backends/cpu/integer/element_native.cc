@@ -62,7 +62,7 @@ using namespace scalar;  // NOLINT: the vocabulary of the expressions
 #undef K
 }  // namespace rows
 
-// The expression of Stored<T>; booleans are 0 and 1 in it.
+// Evaluates the expression on values of type T; booleans are 0 and 1.
 template <class Row, class T, class E, class X>
 HWY_INLINE auto Compute(X x, E y, E z) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -72,7 +72,7 @@ HWY_INLINE auto Compute(X x, E y, E z) {
   }
 }
 
-// So many elements at a time: loops of a known length become vectors without further ado.
+// Elements of an inner loop: compilers vectorise loops of known length without a remainder.
 constexpr int64_t kRun = 64;
 
 template <class Row, class T, class XT, class XS, class S, class Out>

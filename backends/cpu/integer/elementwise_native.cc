@@ -20,8 +20,8 @@ using Kind = ElementwiseOperand::Kind;
 constexpr int64_t kTileElements = 1024, kTileBytes = kTileElements * 8;
 constexpr int64_t kGrain = 16 * kTileElements;
 
-// One call of a function: `native`, `lanes`, or a conversion when both are null. Operands and
-// result are values.
+// One call of a function: `native` or `lanes`, or a conversion when both are null. Operands and
+// result are indices of values.
 struct Instruction {
   NativeFunction native = nullptr;
   LaneFunction lanes = nullptr;
@@ -52,7 +52,7 @@ uint64_t BitsOf(T value) {
   return bits;
 }
 
-// n times the same, copied in ever longer runs.
+// Writes n copies of a value, doubling the run that is copied.
 template <class T>
 void Repeat(T value, int64_t n, T* to) {
   if (n > 0) *to = value;
@@ -94,7 +94,7 @@ class Translator {
   }
   int Converted(int value, DType dtype) { return Add({.operands = {value, value, value}}, dtype); }
 
-  // A number as one of the dtype, or what an absent bound stands for.
+  // A number converted to the dtype, or the bound that an absent operand stands for.
   int Constant(const ElementwiseOperand& o, bool lowest, DType dtype) {
     Value value = {.dtype = dtype, .constant = true};
     DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
@@ -115,7 +115,7 @@ class Translator {
     return Constant(o, lowest, dtype);
   }
 
-  // The result, or -1.
+  // Returns the index of the result, or -1 when the step is not for this kernel.
   int Translate(const ElementwiseStep& step) {
     const ElementwiseRow& row = *step.call.row;
     if ((row.flags & kIsCast) != 0) {
@@ -142,8 +142,8 @@ class Translator {
     return Converted(Add(in, DType::kF32), DType::kBool);
   }
 
-  // Gives each computed value a tile, again after its last reader has run: no function's result is
-  // where an operand is.
+  // Gives each computed value a tile; a tile is free again after its last reader. No result shares
+  // a tile with an operand, because native functions do not allow it.
   void AssignTiles() {
     const auto& list = out_.instructions;
     std::vector<size_t> last_use(out_.values.size(), 0), busy_until;
@@ -184,7 +184,8 @@ class NativeElementwise : public CpuKernel {
  private:
   void RunChunk(const Args& args, int64_t begin, int64_t end) const {
     const std::vector<Value>& values = program_.values;
-    // A tile for each result, then one for each other value; only those in use are touched.
+    // A tile for each result, then one for each other value. Untouched pages cost nothing, so
+    // unused tiles are free.
     const size_t tiles = static_cast<size_t>(program_.tiles) + values.size();
     const auto memory = std::make_unique_for_overwrite<uint64_t[]>(tiles * kTileElements);
     auto* const first = reinterpret_cast<std::byte*>(memory.get());
@@ -233,7 +234,7 @@ class NativeElementwise : public CpuKernel {
     }
   }
 
-  // What is the same for all elements: constants and scalars.
+  // Fills a tile with a value that is the same for all elements: a constant or a scalar.
   void Fill(const Args& args, const Value& value, int64_t n, std::byte* to) const {
     const bool scalar = value.input >= 0 && args.has_input(static_cast<size_t>(value.input)) &&
                         axes_.scalar(value.input);

@@ -11,7 +11,7 @@
 namespace oncilla::cpu {
 namespace {
 
-// Fewer rows than these do not pay for packing weights that are no constants.
+// With fewer rows, packing weights that are not constant does not pay.
 constexpr int64_t kFewestRows = 4;
 
 bool IsByte(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
@@ -26,7 +26,7 @@ bool TakesTypes(const NodeView& node, const IntegerEpilogue& epilogue) {
 
 bool IsSignedByte(const TensorDesc& desc) { return desc.dtype == DType::kI8; }
 
-// Number i of a zero point of bytes, or the only one; 0 without.
+// Zero point number i, or the only one; 0 without zero points.
 int32_t ZeroOf(const Args& args, size_t input, int64_t i) {
   if (!args.has_input(input)) return 0;
   const int64_t at = args.in(input).elements() == 1 ? 0 : i;
@@ -52,7 +52,7 @@ void Pack(const ByteMatrix& w, const Args& args) {
               [&](int64_t begin, int64_t end) { PackBytes(w, begin, end, args.scratch); });
 }
 
-// What PackBytes makes of constant weights.
+// How constant weights are packed by PackBytes.
 CpuPacking PackingOf(const ByteMatrix& w, std::string_view order) {
   return {LayoutOfBytes().name() + std::string(order), PackedByteSize(w.k, w.n),
           [w](const Threads& threads, const Tensor& constant, std::span<std::byte> to) {
@@ -66,7 +66,7 @@ CpuPacking PackingOf(const ByteMatrix& w, std::string_view order) {
           }};
 }
 
-// What follows a product of n columns; `rule` is what its epilogue points to.
+// What follows the sums of a product with n columns. `rule` is storage that the result points to.
 Result<ByteEnd> EndOf(const IntegerEpilogue& epilogue, const Args& args, int64_t n,
                       RequantizeRule* rule) {
   ByteEnd end;
@@ -125,14 +125,14 @@ class FastConvInteger : public CpuKernel {
  private:
   int64_t depth() const { return g_.taps() * g_.in_channels; }
 
-  // Pixels of the output are rows of the input as they stand.
+  // Whether the rows of the matrix are the input's pixels as they stand, without a window.
   bool IsMatrix() const {
     return g_.taps() == 1 && std::all_of(g_.axis.begin(), g_.axis.end(), [](const WindowAxis& a) {
              return a.stride == 1 && a.pad_begin == 0 && a.in == a.out;
            });
   }
 
-  // Where the taps of a window that lies in the input stand, from its first one on.
+  // The runs of contiguous taps of a window inside the input: offsets from its first tap.
   static std::vector<ByteRun> RunsOfWholeWindow(const WindowGeometry& g) {
     const WindowAxis &depth = g.axis[0], &height = g.axis[1], &width = g.axis[2];
     const int64_t channels = g.in_channels;
@@ -151,7 +151,7 @@ class FastConvInteger : public CpuKernel {
     return runs;
   }
 
-  // The windows of output pixels. Pixels that lie side by side are copied at once.
+  // Gathers the windows of output pixels. Pixels that are contiguous are copied at once.
   void FillWindows(const ByteFiller& filler, const std::byte* x, int64_t first, int64_t last,
                    std::byte* to) const {
     const int64_t channels = g_.in_channels, row_bytes = LayoutOfBytes().RowBytes(depth());
@@ -223,7 +223,7 @@ class FastMatMulInteger : public CpuKernel {
   }
 
  private:
-  // The zero points of a's rows; empty where one is for all.
+  // The zero point of each row of a; empty where all rows share one.
   std::vector<int32_t> RowZeros(const Args& args) const {
     std::vector<int32_t> zeros;
     if (!args.has_input(2) || args.in(2).elements() == 1) return zeros;
@@ -251,7 +251,7 @@ bool PacksDepthwise(const NodeView& node, const ConvIntegerAttrs& attrs) {
          !node.has_input(3) && TakesTypes(node, attrs.epilogue);
 }
 
-// Rows of a that do not lie side by side are left to plain code.
+// Nodes whose rows of a are not contiguous stay with plain code.
 bool PacksMatrix(const NodeView& node, const MatMulIntegerAttrs& attrs) {
   const Fact& b = node.inputs[1];
   return b.constant && b.desc().shape.rank() == 2 && b.desc().elements() > 0 &&

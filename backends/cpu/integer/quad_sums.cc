@@ -1,4 +1,4 @@
-// One tile is kRows x 2 vectors of sums in registers; see gemm_tile.inl.h for how rows are
+// Tiles by VNNI: kRows x 2 vectors of sums in registers. gemm_tile.inl.h says how rows are
 // addressed.
 #include "backends/cpu/integer/quad_sums.h"
 
@@ -17,12 +17,14 @@ namespace {
 
 #if HWY_ARCH_X86
 
-// Loops of a few steps over arrays of vectors, which must end up in registers.
+// For loops of a few steps over arrays of vectors: only when they are unrolled do compilers keep
+// the arrays in registers.
 #define ONCILLA_UNROLL _Pragma("GCC unroll 16")
-// How far ahead weights are fetched.
+// How far ahead weights are prefetched.
 constexpr int64_t kPrefetchBytes = 4096;
 
-// Four bytes of row r: the rows are addressed in groups of four.
+// The four bytes of row r at the current step. Rows are addressed in groups of four
+// (gemm_tile.inl.h).
 #define ONCILLA_QUAD_AT(r)    \
   ((r) < 4   ? p0             \
    : (r) < 8 ? p4             \
@@ -116,7 +118,7 @@ QuadSums Find() {
             },
             kRows512, 32};
   }
-  // Panels are as wide as the vectors that Highway chooses.
+  // Panels must be as wide as the vectors that Highway chooses.
   if (!MayUseTarget(HWY_AVX3) && MayUseAvxVnni()) {
     return {[](int rows, const std::byte* x, int64_t step, int64_t steps, const std::byte* w,
                int32_t* sums) {

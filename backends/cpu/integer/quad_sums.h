@@ -17,7 +17,7 @@ struct QuadSums {
   int rows = 0;                    // of a tile
   int panel = 0;                   // columns: two vectors of sums
 };
-// Of the best instruction set that Highway may choose too.
+// The sums by the best instruction set that Highway may choose as well.
 const QuadSums& QuadSumsHere();
 
 }  // namespace oncilla::cpu

@@ -1,5 +1,5 @@
-// Fast Requantize of integers of up to 32 bits to integers of 8 and 16 bits: what plain code
-// computes, on vectors and without a difference.
+// Fast Requantize of integers of up to 32 bits to integers of 8 and 16 bits: bit for bit what plain
+// code computes, on vectors.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/integer/requantize.cc"
 // clang-format off
@@ -61,7 +61,8 @@ class FastRequantize : public CpuKernel {
         const int64_t place = all.many ? begin / s.inner % s.count : 0;
         RequantizeRule rule = all;
         rule.many = all.many && s.inner == 1;
-        // To the end of the places, each with its factor; of the place; of everything.
+        // n reaches to the end of the factors, where each element has its own; to the end of the
+        // factor's elements; or to the end of the chunk.
         int64_t n = end - begin;
         if (all.many) n = std::min(n, rule.many ? s.count - place : s.inner - begin % s.inner);
         if (!rule.many && rule.fixed()) {

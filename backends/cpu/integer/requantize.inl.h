@@ -49,7 +49,7 @@ HWY_INLINE IntVector MultiplyFixedLanes(IntVector x, IntVector multiplier, IntVe
   const auto zero = hn::Zero(d), one = hn::Set(d, 1);
   const auto left = hn::Max(shift, zero), right = hn::Max(hn::Neg(shift), zero);
   x = hn::Shl(x, left);
-  // Products of 64 bits, of even and of odd lanes; the rounded upper half of each is bits 31 to 62.
+  // 64-bit products of even and of odd lanes; bits 31 to 62 of each are its rounded upper half.
   const auto odd_lanes = [&](IntVector v) HWY_ATTR {
     return hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, v)));
   };
@@ -62,27 +62,27 @@ HWY_INLINE IntVector MultiplyFixedLanes(IntVector x, IntVector multiplier, IntVe
   const auto above = hn::Sub(hn::ShiftRight<1>(mask), hn::BroadcastSignBit(high));
   const auto up = hn::Gt(hn::And(high, mask), above);
   const auto y = hn::Sub(hn::Shr(high, right), hn::VecFromMask(d, up));
-  // The one product whose upper half is no number of 32 bits.
+  // The only product whose upper half does not fit 32 bits.
   const auto lowest = hn::Set(d, INT32_MIN), most = hn::Shr(hn::Set(d, INT32_MAX), right);
   const auto beyond = hn::And(hn::Eq(x, lowest), hn::Eq(multiplier, lowest));
   return hn::IfThenElse(beyond, most, y);
 #endif
 }
 
-// A rule with the factors of a vector of sums, in registers.
+// A rule, with the factors for one vector of sums, in registers.
 template <bool kFixed>
 struct RuleLanes;
 
 template <>
 struct RuleLanes<false> {
-  // Added to a small float it leaves the nearest integer, ties to even, in the lowest bits.
+  // Adding this to a small float leaves the nearest integer, ties to even, in the lowest bits.
   static constexpr float kMagic = 12582912.0f;  // 3 * 2^22
   static constexpr int32_t kMagicBits = 0x4B400000;
 
   Vector scale, least, most;
   IntVector zero;
 
-  // Reads a whole vector of factors from `place` on where there are many.
+  // Reads a whole vector of factors from `place` on where there are many, else one factor for all.
   HWY_INLINE RuleLanes(const RequantizeRule& rule, int64_t place) {
     constexpr Floats d;
     scale = rule.many ? hn::LoadU(d, rule.scales + place) : hn::Set(d, rule.scales[0]);
@@ -92,9 +92,9 @@ struct RuleLanes<false> {
   }
   HWY_INLINE IntVector operator()(IntVector x) const {
     const auto value = hn::Mul(hn::ConvertTo(Floats(), x), scale);
-    // NaN is no more than the least.
+    // A NaN becomes `least`: the comparison is false for it.
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
-    const auto above = hn::Max(value, least);  // gives back the second operand when one is NaN
+    const auto above = hn::Max(value, least);  // x86 returns the second operand if one is NaN
 #else
     const auto above = hn::IfThenElse(hn::Gt(value, least), value, least);
 #endif
@@ -122,7 +122,7 @@ struct RuleLanes<true> {
   }
 };
 
-// `n` sums as numbers of type T; the factors of the first begin at `place`.
+// Converts `n` sums to numbers of type T; the factor of the first sum stands at `place`.
 template <class T, bool kFixed>
 HWY_INLINE void RequantizeSums(const RequantizeRule& rule, const int32_t* x, int64_t n,
                                int64_t place, T* y) {
@@ -160,7 +160,7 @@ HWY_INLINE void RequantizeSums(const RequantizeRule& rule, const int32_t* x, int
   }
 }
 
-// Calls fn(T) with a number of the type that the rule leads to.
+// Calls fn(T) with a value of the type that the rule produces.
 template <class F>
 HWY_INLINE void ForRequantized(DType to, F&& fn) {
   if (to == DType::kU8) fn(uint8_t{});

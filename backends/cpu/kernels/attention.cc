@@ -1,4 +1,4 @@
-// Attention of the CPU: plain, exact code, all sums in double, one query after the other.
+// Attention on the CPU: plain, exact code, all sums in double, one query after the other.
 #include "engine/ops/nn/attention.h"
 
 #include <cmath>
@@ -26,7 +26,7 @@ class Query {
   Query(const AttentionAttrs& attrs, const AttentionGeometry& g, const Args& args)
       : attrs_(attrs), g_(g), args_(args), scores_(static_cast<size_t>(g.keys)) {}
 
-  // How many sums that took.
+  // Returns the number of sums that the query took.
   int64_t Run(int64_t b, int64_t h, int64_t row) {
     const int64_t shared = h / g_.group();
     const KeyRange seen = Seen(args_, g_, b, row);

@@ -16,7 +16,7 @@
 namespace oncilla::cpu {
 namespace {
 
-// Six digits where they give the float back, else nine; a double as 15 or 17.
+// The shortest of 6 and 9 digits (15 and 17 for a double) that reads back as the same number.
 std::string Digits(double value, bool is_double) {
   if (std::isnan(value)) return "nan";
   char text[40];
@@ -106,7 +106,7 @@ Result<std::vector<Tensor>> Print(const PrintAttrs& attrs, const NodeView&,
       text += "[" + SummaryOf(data, attrs.summarize) + "]";
     }
   }
-  // A warning: what a model prints is meant to be seen.
+  // Written as a warning, because what a model prints is meant to be seen at the default level.
   DefaultLog().Write(LogLevel::kWarning, text);
   return std::vector<Tensor>();
 }

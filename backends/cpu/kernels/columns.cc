@@ -1,4 +1,5 @@
-// Columns of windows on the CPU: plain, exact code, sums in double.
+// Folding columns of windows back into images, and deformable convolution: plain, exact code, sums
+// in double.
 #include "engine/ops/nn/columns.h"
 
 #include <cmath>
@@ -10,7 +11,8 @@
 namespace oncilla::cpu {
 namespace {
 
-// Adds one channel's columns to its image. `tap` and `place` count through block and windows.
+// Adds the columns of one channel to its image. `tap` counts through the block, `place` through the
+// windows.
 template <class T>
 void FoldChannel(const std::vector<WindowAxis>& axes, const T* x, int64_t columns, Lookout& look,
                  std::vector<double>& image) {
@@ -62,11 +64,12 @@ Status FoldColumns(const FoldColumnsAttrs& attrs, const Args& args) {
   return Status();
 }
 
-// A pixel row by row between its neighbours; zeros outside.
+// Bilinear interpolation of one channel at a fractional position; pixels outside the image are
+// zero.
 template <class T>
 double Between(const T* x, const Shape& shape, double row, double column, int64_t channel) {
   const auto height = static_cast<double>(shape[1]), width = static_cast<double>(shape[2]);
-  // Also false for what is no number.
+  // Also false for NaN.
   if (!(row > -1 && row < height && column > -1 && column < width)) return 0;
   const double top = std::floor(row), left = std::floor(column);
   double sum = 0;
@@ -80,7 +83,8 @@ double Between(const T* x, const Shape& shape, double row, double column, int64_
   return sum;
 }
 
-// All channels of one output place: its taps are read once, then multiplied by the filter.
+// Computes all output channels at one position: interpolates the taps of all input channels once,
+// then multiplies them by the filter.
 template <class T>
 void DeformPlace(const DeformConvAttrs& attrs, const Args& args,
                  const std::array<WindowAxis, 2>& axes, int64_t place, std::vector<double>& read) {

@@ -13,11 +13,11 @@
 namespace oncilla::cpu {
 namespace {
 
-// What a convolution reads and writes. X and Y are T, or double for what lies between stages.
+// The operands of a convolution. X and Y are T, or double for intermediate tensors.
 template <class X, class T, class Y>
 struct Convolution {
   const X* x;
-  const T* gate;  // of channels of samples, or null
+  const T* gate;  // one factor per sample and channel, or null
   const T* filter;
   const T* bias;      // or null
   const T* residual;  // or null
@@ -98,7 +98,7 @@ void MeanOf(const double* x, int64_t pixels, int64_t channels, T* y) {
   }
 }
 
-// Stage by stage, a sample at a time; what lies between is of double.
+// Runs stage by stage, one sample at a time; intermediate tensors are of double.
 template <class T>
 Status RunInvertedResidual(const InvertedResidualAttrs& attrs, const Args& args) {
   using In = InvertedResidualInput;

@@ -1,6 +1,8 @@
 // Prefix search for connectionist temporal classification, after Graves, "Supervised Sequence
 // Labelling with Recurrent Neural Networks", chapter 7, pruned as TensorFlow does it: a tree of
-// prefixes, of which the `beam` most probable are alive at each step.
+// prefixes, of which the `beam` most probable are alive at each step. A step first extends the
+// living prefixes by a blank or by their own last class, then adds their children where these are
+// more probable than the worst that is alive.
 #include "backends/cpu/kernels/ctc_beam.h"
 
 #include <algorithm>
@@ -20,7 +22,7 @@ double LogSum(double a, double b) {
   return std::max(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
 }
 
-// Logarithms of the probabilities of a prefix that ends in a blank, in its last class, in either.
+// Logarithms of the probabilities that a prefix ends in a blank, in its last class, and in either.
 struct Chances {
   double blank = kNever, label = kNever, total = kNever;
 };
@@ -42,7 +44,7 @@ class Search {
     Keep(0);
   }
 
-  // One step's logits; the last class is blank.
+  // Takes the logits of one step; the last class is the blank.
   void Step(std::span<const double> logits) {
     double most = kNever, sum = 0;
     for (double x : logits) most = std::max(most, x);
@@ -56,7 +58,7 @@ class Search {
       if (prefix.parent >= 0) {
         const Prefix& parent = At(prefix.parent);
         if (parent.alive()) {
-          // After the same class a blank must have been between.
+          // Two equal classes in a row count as one, so a blank must have stood between them.
           const double from =
               prefix.label == parent.label ? parent.before.blank : parent.before.total;
           prefix.now.label = LogSum(prefix.now.label, from);
@@ -98,7 +100,7 @@ class Search {
     }
   }
 
-  // The prefixes that are alive, the best first.
+  // The living prefixes, the most probable first.
   std::vector<int> Best() const {
     std::vector<int> out;
     for (auto leaf = leaves_.rbegin(); leaf != leaves_.rend(); ++leaf) out.push_back(leaf->second);

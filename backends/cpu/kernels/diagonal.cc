@@ -1,4 +1,4 @@
-// Kernels of the CPU for diagonals of matrices: elements are only moved, whatever their type.
+// Diagonals of matrices on the CPU: elements are only moved, whatever their type.
 #include <algorithm>
 
 #include "backends/cpu/move.h"
@@ -7,7 +7,7 @@
 namespace oncilla::cpu {
 namespace {
 
-// Calls fn(place in the matrix, place in the stored band) for every element of every diagonal.
+// Calls fn(index in the matrix, index in the stored band) for every element of every diagonal.
 template <class F>
 void ForBand(const Band& band, F&& fn) {
   for (int64_t d = band.upper; d >= band.lower; --d) {
@@ -51,7 +51,8 @@ Status MatrixDiagPart(const DiagonalAttrs& attrs, const Args& args) {
 Status MatrixDiag(const DiagonalAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const auto k, args.Ints(1, "k"));
   ONCILLA_ASSIGN(const Parts p, PartsOf(attrs, k, args.out(0).shape));
-  // A band may be stored longer than the asked matrix needs; then no diagonal fills it.
+  // A band may be stored with longer diagonals than the requested matrix has; then its elements do
+  // not line up.
   if (p.matrices * p.stored != args.in(0).elements()) {
     return InvalidArgument("diagonals ", args.in(0).shape, " do not fill matrices ",
                            args.out(0).shape);

@@ -1,8 +1,8 @@
 // Elementwise kernels of the CPU: plain, exact code for programs of one step or more.
 //
-// Tile by tile: operands are loaded and widened, each step's expression is computed in double or
-// 64-bit integers and cut to its dtype, the last result is stored. One kernel serves all rows,
-// dtypes and fused programs.
+// Works tile by tile: operands are loaded and widened, each step's expression is computed in double
+// or 64-bit integers and converted to its dtype, and the last result is stored. One kernel serves
+// all rows, dtypes and fused programs.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -87,7 +87,7 @@ class ProgramKernel : public CpuKernel {
  private:
   static constexpr int64_t kGrain = 16 * kTile;
 
-  // A number of the program, or what an absent bound stands for.
+  // Fills a tile with a number of the program, or with the bound that an absent operand stands for.
   static void FillNumber(const ElementwiseStep& step, const ElementwiseOperand& operand,
                          bool lowest, int64_t n, Tile* tile) {
     DispatchWide(WideOf(step.compute), [&]<class W>(TypeTag<W>) {
@@ -99,7 +99,7 @@ class ProgramKernel : public CpuKernel {
                                                     : high;
       std::fill_n(reinterpret_cast<W*>(tile), n, value);
     });
-    // A number is one of the dtype, as a constant operand would be.
+    // The number is converted to the dtype first, as a constant operand would be.
     if (operand.kind == Kind::kNumber) ConvertTile(WideOf(step.compute), step.compute, n, tile);
   }
 

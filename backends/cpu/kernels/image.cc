@@ -1,4 +1,4 @@
-// Crops, projections and frames on the CPU, in float as TensorFlow computes them.
+// Crops, projective transforms and glimpses on the CPU, in float as TensorFlow computes them.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -32,7 +32,7 @@ Status CropAndResize(const CropAndResizeAttrs& attrs, const Args& args) {
   }
   const float* boxes = args.In<float>(1);
   const auto outside = static_cast<float>(attrs.outside);
-  // Where row (or column) `i` of a crop lies.
+  // The coordinate of row (or column) `i` of a crop.
   const auto place = [](float from, float to, int64_t i, int64_t crop, int64_t size) {
     const auto last = static_cast<float>(size - 1);
     if (crop <= 1) return 0.5f * (from + to) * last;
@@ -117,7 +117,7 @@ struct ResampleKernel {
   }
 };
 
-// What each output of an axis sees of the input.
+// The input pixels that an output of an axis sees, with their weights.
 struct Span {
   int64_t start = 0;
   std::vector<float> weights;
@@ -190,7 +190,8 @@ Status ScaleAndTranslate(const ScaleAndTranslateAttrs& attrs, const Args& args) 
   });
 }
 
-// A place beyond an axis of `size` pixels, brought back into it.
+// Maps a coordinate outside an axis of `size` pixels back into it, by the rule for what lies
+// beyond.
 float Within(const std::string& beyond, float at, int64_t size) {
   if (beyond == "constant" || std::isnan(at)) return at;
   const float length = static_cast<float>(size), last = LastPlace(size);
@@ -230,6 +231,7 @@ Status ProjectImage(const ProjectImageAttrs& attrs, const Args& args) {
         const auto row = static_cast<float>(r % out[1]);
         for (int64_t i = 0; i < out[2]; ++i, to += depth) {
           const auto column = static_cast<float>(i);
+          // The projective transform of the output's pixel; where k is 0 it lies at infinity.
           const float k = t[6] * column + t[7] * row + 1.0f;
           if (k == 0) {
             std::fill_n(to, depth, fill);
@@ -276,7 +278,7 @@ Status ExtractGlimpse(const ExtractGlimpseAttrs& attrs, const Args& args) {
       if (attrs.normalized) at *= size;
       if (attrs.centered) at = at / (plain ? 1.0f : 2.0f) + size / 2.0f;
       if (!attrs.second || (attrs.centered && !plain)) at -= window / 2.0f;
-      if (!(std::abs(at) < 1e9f)) return InvalidArgument("an offset is ", at);
+      if (!(std::abs(at) < 1e9f)) return InvalidArgument("an offset is out of range: ", at);
       first[axis] = static_cast<int64_t>(at);
     }
     const float* image = args.In<float>(0) + n * x[1] * x[2] * depth;

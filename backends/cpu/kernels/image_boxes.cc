@@ -1,4 +1,4 @@
-// Choosing among overlapping boxes, by TensorFlow's rules.
+// Non-maximum suppression of boxes, by TensorFlow's rules.
 #include <algorithm>
 #include <cmath>
 #include <queue>
@@ -11,7 +11,7 @@ namespace {
 
 using Tensors = Result<std::vector<Tensor>>;
 
-// Intersection over union of two boxes with any two corners.
+// Intersection over union of two boxes, each given by any two opposite corners.
 float Overlap(const float* a, const float* b) {
   const float a_top = std::min(a[0], a[2]), a_left = std::min(a[1], a[3]);
   const float a_bottom = std::max(a[0], a[2]), a_right = std::max(a[1], a[3]);
@@ -28,8 +28,9 @@ float Overlap(const float* a, const float* b) {
 struct Candidate {
   float score;
   int64_t box;
-  size_t compared = 0;  // with so many of those chosen
-  // The best one last; of equal scores the first box.
+  size_t compared = 0;  // the first `compared` chosen boxes have lowered the score already
+  // For a heap whose top is the best candidate: the highest score, and of equal scores the first
+  // box.
   bool operator<(const Candidate& other) const {
     return score == other.score ? box > other.box : score < other.score;
   }
@@ -40,7 +41,7 @@ struct Rules {
   float iou = 0, score = 0, sigma = 0;
 };
 
-// The chosen ones, best first. `similar(i, j)` says how much two boxes overlap.
+// The chosen candidates, best first. `similar(i, j)` is the overlap of two boxes.
 template <class F>
 std::vector<Candidate> Choose(std::span<const float> scores, const Rules& rules, F&& similar) {
   std::priority_queue<Candidate> queue;
@@ -86,9 +87,9 @@ Tensors SelectBoxes(const SelectBoxesAttrs& attrs, const NodeView& node,
   if (!attrs.overlaps && !(rules.iou >= 0 && rules.iou <= 1)) {
     return InvalidArgument("iou_threshold must be in [0, 1], not ", rules.iou);
   }
-  if (rules.sigma < 0) return InvalidArgument("soft_nms_sigma is ", rules.sigma);
+  if (rules.sigma < 0) return InvalidArgument("soft_nms_sigma must be >= 0, not ", rules.sigma);
   if (attrs.pad && rules.most > (int64_t{1} << 28)) {
-    return Exhausted("max_output_size is ", rules.most);
+    return Exhausted("max_output_size is too large: ", rules.most);
   }
   const float* boxes = in[0].As<float>().data();
   const auto scores = in[1].As<float>();

@@ -13,7 +13,7 @@ namespace {
 using Tensors = Result<std::vector<Tensor>>;
 using image::Format;
 
-// `count` becomes the number of frames of a GIF.
+// Sets `count` to the number of frames of a GIF.
 Result<image::Pixels> Decode(const DecodeImageAttrs& attrs, const std::string& file,
                              int64_t* count) {
   const Format format = image::FormatOf(file);
@@ -43,7 +43,7 @@ Result<image::Pixels> Decode(const DecodeImageAttrs& attrs, const std::string& f
                              " frames, but animated gifs can only be "
                              "decoded by tf.io.decode_gif or tf.io.decode_image");
     }
-    // Frames go on below each other.
+    // Frames are stored one below the other.
     frames.pixels.height *= frames.count;
     *count = frames.count;
     return std::move(frames.pixels);

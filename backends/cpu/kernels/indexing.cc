@@ -1,5 +1,5 @@
-// Kernels of the CPU for ops with indices in a tensor: plain, exact code. Indices are checked
-// before anything is written; updates are made in their order.
+// Gathers and scatters on the CPU: plain, exact code. All indices are checked before anything is
+// written; updates are applied in order.
 #include "engine/ops/array/indexing.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void CopySlices(const GatherSizes& s, std::span<const int64_t> at, const T* x, T
   const int64_t grain = std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(s.inner, 1));
   ParallelFor(threads, s.batch * s.outer * s.count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t slice = i / s.count;  // which [size, inner] of x
+      const int64_t slice = i / s.count;  // the [size, inner] slice of x
       const int64_t index = at[static_cast<size_t>(slice / s.outer * s.count + i % s.count)];
       const T* from = x + (slice * s.size + index) * s.inner;
       if (s.inner == 1) {
@@ -49,8 +49,8 @@ void CopySlices(const GatherSizes& s, std::span<const int64_t> at, const T* x, T
   });
 }
 
-// Numbers of one row, picked one by one: what tables are looked up by. Without a list of places,
-// which would be many times as large as what is moved.
+// Gathers single numbers of one row, as lookup tables do, without a list of indices: that list
+// would take many times the memory of what is moved.
 template <class I>
 Status PickNumbers(const GatherAttrs& attrs, const GatherSizes& s, const Args& args) {
   const I* at = args.In<I>(1);
@@ -94,7 +94,8 @@ Result<std::vector<Tensor>> GatherStrings(const GatherAttrs& attrs, const NodeVi
                                             s.axis, s.size, attrs.negative_indices));
   const Shape shape = node.outputs[0].desc().shape;
   ONCILLA_ASSIGN(std::vector<std::string> out, EmptyStrings(shape.elements()));
-  // What the copies take, where one string may be asked for many times.
+  // Bounds the memory of the copies before they are made: one long string may be asked for many
+  // times.
   const std::vector<std::string>& from = in[0].strings();
   int64_t longest = 0;
   for (const std::string& text : from) longest = std::max(longest, std::ssize(text));
@@ -105,7 +106,7 @@ Result<std::vector<Tensor>> GatherStrings(const GatherAttrs& attrs, const NodeVi
   return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
 }
 
-// The slices of one axis where the condition is true.
+// The slices of one axis whose condition is true.
 Result<IntList> Selected(const bool* condition, int64_t count, const GatherSizes& s) {
   if (count > s.size) {
     return InvalidArgument("condition has ", count, " elements for axis ", s.axis, " of size ",
@@ -141,8 +142,8 @@ Result<std::vector<Tensor>> Compress(const CompressAttrs& attrs, const NodeView&
   return std::vector<Tensor>{std::move(out)};
 }
 
-// Calls fn(place in x, place in indices) for every element of `indices`, which stands at its own
-// place of x but for `axis`, where `at` says.
+// Calls fn(index in x, index in indices) for every element of `indices`. The element's own
+// coordinates are its place in x, except along `axis`, where `at` gives the coordinate.
 template <class F>
 void ForElements(const Shape& x, const Shape& indices, int axis, std::span<const int64_t> at,
                  const Threads& threads, F&& fn) {
@@ -196,13 +197,13 @@ Result<std::vector<Tensor>> GatherElementsStrings(const GatherElementsAttrs& att
   return std::vector<Tensor>{Tensor::Strings(in[1].shape(), std::move(out))};
 }
 
-// Slices of x that index tuples name: where each begins, and their size.
+// The slices of x that index tuples name: where each begins, and their size.
 struct Slices {
   std::vector<int64_t> starts;
   int64_t size = 1;
 };
 
-// The tuples are the last axis of `indices` and name axes of x from `batch` on.
+// A tuple is a row of the last axis of `indices` and names the axes of x from `batch` on.
 Result<Slices> SlicesOf(const std::byte* data, const TensorDesc& indices, const Shape& x, int batch,
                         bool negative) {
   const auto depth = static_cast<int>(indices.shape.back());
@@ -256,7 +257,7 @@ Result<std::vector<Tensor>> GatherNDStrings(const GatherNDAttrs& attrs, const No
   return std::vector<Tensor>{Tensor::Strings(node.outputs[0].desc().shape, std::move(out))};
 }
 
-// Integers wrap; the halves of float compute in float; a NaN wins over any number.
+// Integers wrap; 16-bit floats are computed in float; a NaN wins over any number.
 template <class T>
 T Reduced(Reduction reduction, T a, T b) {
   if constexpr (std::is_same_v<T, bool>) {

@@ -1,5 +1,5 @@
-// Kernels of the CPU for ops that select elements by a rule: plain code, on the host where the
-// number of results depends on data.
+// Ops that select elements by a rule, on the CPU: plain code, on the host where the number of
+// results depends on data.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -32,7 +32,7 @@ Result<std::vector<Tensor>> NonZero(const NoAttrs&, const NodeView&, std::span<c
   return std::vector<Tensor>{std::move(out)};
 }
 
-// k of a triangle; 0 when absent.
+// The diagonal k of a triangle; 0 when absent.
 Result<int64_t> Diagonal(const NodeView& node) {
   if (!node.has_input(1)) return 0;
   ONCILLA_ASSIGN(const auto k, NeedInts(node.inputs[1], "k"));
@@ -63,7 +63,7 @@ Status Trilu(const TriluAttrs& attrs, const Args& args) {
   return Status();
 }
 
-// Slices [outer, n, inner] of a tensor, ordered as lists of elements.
+// Slices [outer, n, inner] of a tensor, compared as lists of elements.
 template <class T>
 class SliceOrder {
  public:
@@ -95,7 +95,7 @@ class SliceOrder {
   }
 
  private:
-  // NaNs are equal to each other and above everything else.
+  // NaNs are equal to each other and above all numbers.
   static bool Less(const T& a, const T& b) {
     if constexpr (std::is_same_v<T, std::string> || std::is_integral_v<T>) {
       return a < b;
@@ -108,7 +108,7 @@ class SliceOrder {
   int64_t outer_, n_, inner_;
 };
 
-// What Unique says of n slices, whatever they are made of.
+// What Unique returns about n slices, whatever their elements are.
 struct Groups {
   IntList first, inverse, counts;
 };
@@ -122,7 +122,7 @@ Groups GroupsOf(const SliceOrder<T>& less, int64_t n, const UniqueAttrs& attrs) 
     look.GoOrThrow(8);
     return less(a, b);
   });
-  // Equal slices are neighbours now, the first seen in front.
+  // Equal slices are neighbours in this order, the first one seen in front.
   HostVector<std::pair<size_t, size_t>> runs;
   for (size_t i = 0; i < order.size(); ++i) {
     if (i == 0 || less.Compare(order[i - 1], order[i]) != 0 ||
@@ -199,11 +199,12 @@ Box BoxOf(const float* p, bool center_point) {
     const float half_width = p[2] / 2, half_height = p[3] / 2;
     return {p[1] - half_height, p[0] - half_width, p[1] + half_height, p[0] + half_width};
   }
-  // Any two opposite corners.
+  // The box is given by any two opposite corners.
   return {std::min(p[0], p[2]), std::min(p[1], p[3]), std::max(p[0], p[2]), std::max(p[1], p[3])};
 }
 
-// Intersection over union, in float as other engines compute it: decisions at the threshold agree.
+// Intersection over union, in float as other engines compute it, so that decisions at the threshold
+// agree.
 bool Overlap(const Box& a, const Box& b, float threshold) {
   const float height = std::min(a.y2, b.y2) - std::max(a.y1, b.y1);
   const float width = std::min(a.x2, b.x2) - std::max(a.x1, b.x1);
@@ -230,7 +231,7 @@ Result<std::vector<Tensor>> NonMaxSuppression(const NonMaxSuppressionAttrs& attr
       const float* scores = in[1].As<float>().data() + (batch * classes + c) * n;
       std::vector<int64_t> order;
       for (int64_t i = 0; i < n; ++i) {
-        // A score that is no number is never better than anything.
+        // A NaN is never better than another score.
         const bool counts =
             node.has_input(4) ? scores[i] > in[4].As<float>()[0] : scores[i] == scores[i];
         if (counts) order.push_back(i);

@@ -1,4 +1,4 @@
-// Kernels of the CPU for shapes as values, and for tensors made from a few numbers.
+// Shapes as values, and tensors made from a few numbers, on the CPU.
 #include <algorithm>
 #include <cstring>
 
@@ -19,7 +19,7 @@ void WriteInts(DType dtype, std::span<const int64_t> values, std::byte* to) {
   });
 }
 
-// The integers that each of Shape, Size and Rank gives.
+// The integers that Shape, Size or Rank returns.
 std::vector<int64_t> Counts(const ShapeAttrs& attrs, const Shape& shape) {
   const int64_t rank = shape.rank();
   auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
@@ -46,11 +46,11 @@ Result<std::vector<Tensor>> CountStrings(const Attrs& attrs, const NodeView& nod
 Status Range(const NoAttrs&, const Args& args) {
   const int64_t n = args.out(0).elements();
   if (IsInteger(args.out(0).dtype)) {
-    // Elements lie between start and limit, so wrapping arithmetic is exact.
+    // All elements lie between start and limit, so arithmetic that wraps is exact.
     uint64_t start = 0, delta = 0;
     DispatchDType(args.out(0).dtype, [&]<class T>(TypeTag<T>) {
       if constexpr (std::is_integral_v<T>) {
-        // The values may be views into a file, which need not be aligned.
+        // Values may be views into a mapped file, so they may be unaligned.
         T first, step;
         std::memcpy(&first, args.node.inputs[0].value.bytes().data(), sizeof(T));
         std::memcpy(&step, args.node.inputs[2].value.bytes().data(), sizeof(T));

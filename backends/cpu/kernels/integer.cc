@@ -1,6 +1,6 @@
-// Exact arithmetic on quantised tensors on the CPU. Operands are widened and moved by their zero
-// points once, so that the inner loops are products of 16-bit integers into 32-bit sums, which
-// compilers make vectors of.
+// Exact arithmetic on quantised tensors on the CPU. Zero points are subtracted once, when operands
+// are widened, so that the inner loops are products of 16-bit integers with 32-bit sums, which
+// compilers vectorise.
 #include "engine/ops/nn/integer.h"
 
 #include <algorithm>
@@ -15,11 +15,12 @@
 namespace oncilla::cpu {
 namespace {
 
-// Sums wrap around: they are added as unsigned numbers.
+// Sums wrap around. They are added as unsigned numbers, whose overflow is defined.
 template <class Sum>
 using Wrapping = std::make_unsigned_t<Sum>;
 
-// Operands less their zero points: 9 bits of bytes fit in 16, 17 bits of i16 in 32.
+// Operands minus their zero points: a byte then needs 9 bits and fits 16, an i16 needs 17 bits and
+// fits 32.
 template <class X>
 using Wide = std::conditional_t<sizeof(X) == 1, int16_t, int32_t>;
 
@@ -32,8 +33,8 @@ Wrapping<Sum> Product(A a, B b) {
   }
 }
 
-// sums[j] += x[i] * w[i][j] for `count` rows of w, `step` apart. Four rows at a time, so that sums
-// are read and written less often.
+// sums[j] += x[i] * w[i][j] for `count` rows of w, `step` apart. Takes four rows at a time, so that
+// sums are read and written less often.
 template <class Sum, class X, class Z>
 void AddRows(const X* x, int64_t x_step, Z x_zero, const int16_t* w, int64_t step, int64_t count,
              int64_t width, Wrapping<Sum>* sums) {
@@ -54,15 +55,15 @@ void AddRows(const X* x, int64_t x_step, Z x_zero, const int16_t* w, int64_t ste
   }
 }
 
-// ONNX Runtime's rule: cut as float, so that no conversion is out of range.
+// ONNX Runtime's rule: clamped as float, so that no conversion to integer is out of range.
 template <class T>
 T RoundFloat(float value, float least, float most, int64_t zero) {
   const float cut = value > least ? (value < most ? value : most) : least;
   return static_cast<T>(static_cast<int64_t>(std::nearbyint(cut)) + zero);
 }
 
-// The rule of a Requantize from sums of type X to T, whose scale, zero point and shift are inputs
-// `first` and on.
+// The rule of a Requantize from sums of type X to T. Its scale, zero point and shift are the inputs
+// from `first` on.
 template <class T, class X>
 class Requantizer {
  public:
@@ -74,7 +75,7 @@ class Requantizer {
         many_(args.in(first).elements() != 1),
         least_(static_cast<float>(range_.least - zero_)),
         most_(static_cast<float>(range_.most - zero_)) {
-    // The largest float that is not above it.
+    // The bound as a float may have been rounded up; the next smaller float is within the range.
     if (static_cast<int64_t>(most_) > range_.most - zero_) most_ = std::nextafter(most_, 0.0f);
     if (attrs.mode == "fixed") {
       multipliers_ = args.In<int32_t>(first);
@@ -106,7 +107,7 @@ class Requantizer {
   const int32_t *multipliers_ = nullptr, *shifts_ = nullptr;
 };
 
-// Calls fn with a tag of a type that Requantize leads to.
+// Calls fn with a tag of a type that Requantize may produce.
 template <class F>
 void DispatchRequantized(DType to, F&& fn) {
   DispatchDType(to, [&]<class T>(TypeTag<T> tag) {
@@ -114,8 +115,8 @@ void DispatchRequantized(DType to, F&& fn) {
   });
 }
 
-// A row of the sums of a product, from element `at` of the output on: stored, or what the epilogue
-// makes of them.
+// Stores a row of the sums of a product, from output element `at` on: as they are, or as the
+// epilogue converts them.
 template <class Sum>
 void StoreSums(const IntegerEpilogue& epilogue, const Args& args, const Wrapping<Sum>* sums,
                int64_t at, int64_t count) {
@@ -131,7 +132,8 @@ void StoreSums(const IntegerEpilogue& epilogue, const Args& args, const Wrapping
   });
 }
 
-// Shifts of a file that was read are in range; of a graph made otherwise they are looked at.
+// The shifts of an imported file were checked when it was read; those of a graph made otherwise are
+// checked here.
 Status CheckShiftsAt(const Args& args, const std::string& mode, DType x, size_t input) {
   if (mode != "fixed") return Status();
   const auto count = static_cast<size_t>(args.in(input).elements());
@@ -142,7 +144,7 @@ DType SumTypeOf(const Args& args) {
   return SumType(args.in(0).dtype, args.has_input(4) ? &args.node.inputs[4] : nullptr);
 }
 
-// Calls fn with tags of the operands' types and of the sums'.
+// Calls fn with tags of the operands' types and of the type of sums.
 template <class F>
 void DispatchOperands(const Args& args, F&& fn) {
   DispatchDType(args.in(0).dtype, [&]<class X>(TypeTag<X>) {
@@ -159,7 +161,7 @@ void DispatchOperands(const Args& args, F&& fn) {
   });
 }
 
-// The zero point at input `i` for place `j`.
+// The zero point that input `i` has for position `j`.
 template <class T>
 int32_t ZeroAt(const Args& args, size_t i, int64_t j) {
   if (!args.has_input(i)) return 0;
@@ -217,11 +219,12 @@ Status ConvInteger(const ConvIntegerAttrs& attrs, const Args& args) {
   return Status();
 }
 
-// One matrix b, widened, as rows of n columns.
+// Widens one matrix b, as rows of n columns.
 template <class W>
 void WidenMatrix(const MatMulGeometry& g, const W* b, const Args& args,
                  std::vector<int16_t>& wide) {
-  // A few rows at a time: either b or what is written may lie across.
+  // Works on a few rows at a time, because either b or the result may be read or written across its
+  // rows.
   constexpr int64_t kRows = 32;
   for (int64_t begin = 0; begin < g.k; begin += kRows) {
     const int64_t end = std::min(g.k, begin + kRows);
@@ -254,7 +257,7 @@ void MatMulOf(const MatMulGeometry& g, const IntegerEpilogue& epilogue, int64_t 
           sums[j] = bias != nullptr ? static_cast<Wrapping<Sum>>(bias[j]) : 0;
         }
         const int32_t zero = ZeroAt<X>(args, 2, row % rows_of_a);
-        // In pieces, so that a long row can be ended early.
+        // In pieces, so that a long row can end early.
         constexpr int64_t kPiece = 1024;
         Lookout look(args.threads);
         for (int64_t k = 0; k < g.k; k += kPiece) {

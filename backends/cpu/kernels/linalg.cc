@@ -1,5 +1,5 @@
-// Linear algebra on the CPU: textbook elimination with row pivots, in double, one matrix at a time.
-// Meant for the small matrices that models hold; nothing is blocked.
+// Linear algebra on the CPU: textbook elimination with partial pivoting, in double, one matrix at a
+// time. It is meant for the small matrices of models; nothing is blocked for caches.
 #include "engine/ops/math/linalg.h"
 
 #include <algorithm>
@@ -46,8 +46,8 @@ void Write(const Matrix& m, T* y) {
   for (size_t i = 0; i < m.data.size(); ++i) y[i] = To<T>(m.data[i]);
 }
 
-// P a = L U in place of a. The order of rows, and the sign of the permutation; false when some
-// pivot is zero (elimination goes on past it).
+// Factorises P a = L U in place. Gives the order of rows and the sign of the permutation. Returns
+// false when a pivot is zero; elimination then goes on past it.
 bool Factorise(Matrix& a, std::vector<int64_t>& order, int* sign, const Threads& threads) {
   const int64_t n = a.rows;
   order.resize(static_cast<size_t>(n));
@@ -78,7 +78,7 @@ bool Factorise(Matrix& a, std::vector<int64_t>& order, int* sign, const Threads&
   return regular;
 }
 
-// b in place: solves with a lower triangle (of ones on the diagonal if `unit`), or an upper one.
+// Solves in place of b with a lower triangle (whose diagonal is ones if `unit`), or an upper one.
 void Forward(const Matrix& a, bool unit, Matrix& b, const Threads& threads) {
   Lookout look(threads);
   for (int64_t i = 0; i < b.rows && !look.Ended(i * b.columns); ++i) {
@@ -120,7 +120,7 @@ Status Solve(Matrix a, Matrix& b, const Threads& threads) {
   return Status();
 }
 
-// Calls fn(T{}, which matrix) for each batch of the first input, for the types of floats.
+// Calls fn(T{}, index of the matrix) for each matrix of the first input, for floating-point types.
 template <class F>
 Status ForMatrices(const Args& args, int64_t batches, F&& fn) {
   Status status;
@@ -183,7 +183,7 @@ Status MatrixSolve(const MatrixSolveAttrs& attrs, const Args& args) {
   });
 }
 
-// The sign and the logarithm of the size of a determinant.
+// The sign of a determinant and the logarithm of its magnitude.
 std::pair<double, double> LogDeterminantOf(Matrix a, const Threads& threads) {
   std::vector<int64_t> order;
   int sign = 0;
@@ -276,8 +276,8 @@ Status TridiagonalSolve(const TridiagonalSolveAttrs&, const Args& args) {
   return ForMatrices(args, BatchesOf(x), [&]<class T>(TypeTag<T>, int64_t m) -> Status {
     const Matrix d = Read(args.In<T>(0) + m * 3 * n, 3, n);
     Matrix b = Read(args.In<T>(1) + m * n * columns, n, columns);
-    // Rows as (diagonal, above, second above), eliminated downwards; a larger number below swaps
-    // the two rows.
+    // A row is (diagonal, above, second above). Elimination goes down the rows; two rows are
+    // swapped where the number below the diagonal is larger, which fills the second diagonal above.
     Matrix rows(n, 3);
     for (int64_t i = 0; i < n; ++i) {
       rows[i][0] = d[1][i];

@@ -1,5 +1,5 @@
 // Ops on lists: host functions. Elements that are cut from a tensor are views into it where they
-// are aligned, so that cutting costs nothing.
+// are aligned, so that cutting copies nothing.
 #include "engine/ops/array/list.h"
 
 #include <algorithm>
@@ -24,12 +24,12 @@ Result<int64_t> ReadScalar(const Tensor& t, std::string_view what) {
 Result<int64_t> ReadLength(const Tensor& t) {
   ONCILLA_ASSIGN(const int64_t length, ReadScalar(t, "length"));
   if (length < 0 || length > TensorList::kMaxSize) {
-    return InvalidArgument("a list of ", length, " elements");
+    return InvalidArgument("a list cannot have ", length, " elements");
   }
   return length;
 }
 
-// What is known of the elements' shape: the list's own, and input `at` when there is one.
+// What is known of the shape of elements: the list's own, and input `at` where there is one.
 Result<PartialShape> ElementShape(const TensorList& list, std::span<const Tensor> in, size_t at) {
   if (in.size() <= at || !in[at].valid() || in[at].shape().rank() == 0) return list.element();
   ONCILLA_ASSIGN(const auto sizes, ToInt64s(in[at]));
@@ -38,7 +38,7 @@ Result<PartialShape> ElementShape(const TensorList& list, std::span<const Tensor
   return MergeShapes(list.element(), PartialShape(std::move(dims)));
 }
 
-// Elements that are there agree on their shape: that of empty ones follows.
+// Elements that were written agree on their shape; one that was never written has the same.
 PartialShape KnownFromOthers(const TensorList& list, PartialShape shape) {
   for (int64_t i = 0; i < list.size() && !shape.known(); ++i) {
     if (list.at(i).valid()) shape = list.at(i).shape();
@@ -67,7 +67,7 @@ Result<Tensor> ElementAt(const TensorList& list, int64_t i, const PartialShape& 
   return Tensor::Allocate({list.dtype(), shape.ToShape()});
 }
 
-// Rows [begin, begin + rows) of x along axis 0, under another shape.
+// Rows [begin, begin + rows) of x along axis 0, reshaped.
 Tensor Cut(const Tensor& x, int64_t begin, int64_t rows, Shape shape) {
   const int64_t row = x.shape().Product(1, x.shape().rank());
   if (x.dtype() == DType::kString) {
@@ -80,7 +80,7 @@ Tensor Cut(const Tensor& x, int64_t begin, int64_t rows, Shape shape) {
   return view.aligned() ? view : Tensor::Copy(view.desc(), bytes);
 }
 
-// Writes parts one behind the other.
+// Writes tensors one after the other into one result.
 class Joiner {
  public:
   static Result<Joiner> Make(TensorDesc desc) {
@@ -88,7 +88,7 @@ class Joiner {
     return Joiner(std::move(out));
   }
   Status Add(const Tensor& part) { return AddSome(part, 0, part.elements()); }
-  // Elements [begin, begin + count) of the part as it lies in memory.
+  // Appends elements [begin, begin + count) of the part, in memory order.
   Status AddSome(const Tensor& part, int64_t begin, int64_t count) {
     if (part.dtype() == DType::kString) {
       const auto first = part.strings().begin() + begin;
@@ -147,7 +147,7 @@ Result<Tensors> ListFromTensor(const NoAttrs&, const NodeView&, std::span<const 
   const Tensor& x = in[0];
   if (x.shape().rank() == 0) return InvalidArgument("x has no axis to cut");
   if (x.shape()[0] > TensorList::kMaxSize) {
-    return InvalidArgument("a list of ", x.shape()[0], " elements");
+    return InvalidArgument("a list cannot have ", x.shape()[0], " elements");
   }
   Shape element = x.shape();
   element.Erase(0);
@@ -168,7 +168,7 @@ Result<Tensors> ListGet(const ListGetAttrs& attrs, const NodeView&, std::span<co
   return Tensors{std::move(element)};
 }
 
-// Puts x into the list, which grows when it may.
+// Puts x into the list, which grows where `grow` allows it.
 Status Put(TensorList& list, int64_t index, bool grow, Tensor x) {
   if (index < 0 || index >= TensorList::kMaxSize || (!grow && index >= list.size())) {
     return InvalidArgument("index ", index, " is outside a list of ", list.size(), " elements");
@@ -215,10 +215,11 @@ Result<Tensors> ListExtend(const NoAttrs&, const NodeView&, std::span<const Tens
   const TensorList& more = in[1].list();
   TensorList list = in[0].list();
   if (list.dtype() != more.dtype()) {
-    return InvalidArgument("a list of ", list.dtype(), " cannot go on with ", more.dtype());
+    return InvalidArgument("a list of ", list.dtype(), " cannot be extended by one of ",
+                           more.dtype());
   }
   if (list.size() + more.size() > TensorList::kMaxSize) {
-    return InvalidArgument("a list of ", list.size() + more.size(), " elements");
+    return InvalidArgument("a list cannot have ", list.size() + more.size(), " elements");
   }
   list.set_element(CommonShape(list.element(), more.element()));
   WorkLook look;
@@ -298,7 +299,7 @@ Result<Tensors> ListConcat(const NoAttrs&, const NodeView&, std::span<const Tens
   return Tensors{joiner.Finish(), Tensor::Int64s(lengths)};
 }
 
-// [begin, begin + count) of x along an axis.
+// Elements [begin, begin + count) of x along an axis.
 Result<Tensor> CutAlong(const Tensor& x, int axis, int64_t begin, int64_t count) {
   Shape shape = x.shape();
   shape[axis] = count;
@@ -332,7 +333,7 @@ Result<Tensors> ListSplit(const ListSplitAttrs& attrs, const NodeView&,
   ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, x.shape().rank()));
   const int64_t size = x.shape()[axis];
   if (std::ssize(lengths) > TensorList::kMaxSize) {
-    return InvalidArgument("a list of ", lengths.size(), " elements");
+    return InvalidArgument("a list cannot have ", lengths.size(), " elements");
   }
   PartialShape element(x.shape());
   element[axis] = Dim();
@@ -353,7 +354,7 @@ Result<Tensors> ListSplit(const ListSplitAttrs& attrs, const NodeView&,
   return Tensors{Tensor::OfList(std::move(list))};
 }
 
-// A position in [-size, size + behind), counted from the front.
+// Reads a position in [-size, size + behind) and counts it from the front.
 Result<int64_t> ReadPosition(const Tensor& t, const TensorList& list, int64_t behind) {
   ONCILLA_ASSIGN(const int64_t position, ReadScalar(t, "position"));
   if (position < -list.size() || position >= list.size() + behind) {
@@ -370,7 +371,7 @@ Result<Tensors> ListInsert(const NoAttrs&, const NodeView&, std::span<const Tens
     ONCILLA_ASSIGN(position, ReadPosition(in[2], list, /*behind=*/1));
   }
   if (list.size() >= TensorList::kMaxSize) {
-    return InvalidArgument("a list of ", list.size() + 1, " elements");
+    return InvalidArgument("a list cannot have ", list.size() + 1, " elements");
   }
   list.set_element(CommonShape(list.element(), PartialShape(in[1].shape())));
   list.Push(in[1]);
@@ -397,7 +398,7 @@ Result<Tensors> ListErase(const NoAttrs&, const NodeView&, std::span<const Tenso
   return Tensors{Tensor::OfList(std::move(list))};
 }
 
-// The shape of the elements of an empty list, with 0 for what is not known.
+// The shape of the elements of an empty list; sizes that are not known are 0.
 Result<Shape> ShapeOfNone(const TensorList& list, std::span<const Tensor> in) {
   const PartialShape& element = list.element();
   std::vector<int64_t> stated;
@@ -417,7 +418,7 @@ Result<Shape> ShapeOfNone(const TensorList& list, std::span<const Tensor> in) {
   return shape;
 }
 
-// The tensor without elements that an empty list makes.
+// Joins an empty list: a tensor without elements.
 Result<Tensor> JoinNone(const ListJoinAttrs& attrs, const TensorList& list,
                         std::span<const Tensor> in) {
   if (!attrs.may_be_empty) return InvalidArgument("the list is empty");
@@ -434,7 +435,8 @@ Result<Tensor> JoinNone(const ListJoinAttrs& attrs, const TensorList& list,
   return Tensor::Allocate({list.dtype(), std::move(shape)});
 }
 
-// Checks that the elements fit together; their sum along the axis, for stacks their number.
+// Checks that the elements fit together. Returns the sum of their sizes along the axis, or for
+// stacks their number.
 Result<int64_t> JoinedSize(const ListJoinAttrs& attrs, const TensorList& list, int axis) {
   int64_t sum = 0;
   for (int64_t i = 0; i < list.size(); ++i) {

@@ -8,7 +8,8 @@
 namespace oncilla::cpu {
 namespace {
 
-// Sums are kept in double, or for integers modulo 2^64, which wraps around to any width.
+// Sums are kept in double; those of integers modulo 2^64, of which the low bits are right for any
+// narrower type.
 template <class T>
 using Sum = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
 

@@ -1,5 +1,5 @@
-// Movement kernels of the CPU. Where elements go is computed in engine/ops; here are the rows, and
-// the ops that are no boxes.
+// Movement ops on the CPU. engine/ops computes where elements go; here are the rows of the table,
+// and the ops that are not copies of strided boxes.
 #include "engine/ops/array/movement.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace oncilla::cpu {
 namespace {
 
-// Pad: rows of blocks. A block is what is contiguous behind the last padded axis.
+// Pad: rows of blocks. A block is the contiguous part behind the last padded axis.
 class Padding {
  public:
   static Result<Padding> Of(const PadAttrs& attrs, const NodeView& node) {
@@ -54,7 +54,7 @@ class Padding {
           continue;
         }
         for (size_t i = 0; i < row.size();) {
-          // A run of neighbours in x, or of pad.
+          // A run of blocks that are neighbours in x, or that are all padding.
           size_t next = i + 1;
           const int64_t step = row[i] < 0 ? 0 : block_;
           while (next < row.size() && row[next] == row[next - 1] + step) ++next;
@@ -72,7 +72,7 @@ class Padding {
   }
 
  private:
-  // Where in x the row begins; -1 when it is all pad.
+  // Where the row begins in x; -1 when it is all padding.
   int64_t RowBase(int64_t row) const {
     int64_t base = 0;
     for (size_t i = sources_.size() - 1; i-- > 0;) {
@@ -109,7 +109,7 @@ Result<std::vector<Tensor>> PadStrings(const PadAttrs& attrs, const NodeView& no
   return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
 }
 
-// The first elements of the time axis reversed, as many as `lengths` says for each place of the
+// Reverses the first elements of the time axis, as many as `lengths` says for each index of the
 // batch axis.
 template <class T>
 Status ReverseRows(const ReverseSequenceAttrs& attrs, const Shape& x,
@@ -156,13 +156,14 @@ Result<std::vector<Tensor>> ReverseSequenceStrings(const ReverseSequenceAttrs& a
 Status Bitcast(const BitcastAttrs&, const Args& args) {
   const auto bytes = static_cast<size_t>(args.in(0).bytes());
   if (args.out(0).bytes() != args.in(0).bytes()) {
-    return InvalidArgument(args.in(0), " has not as many bytes as ", args.out(0));
+    return InvalidArgument(args.in(0), " has another number of bytes than ", args.out(0));
   }
   std::memcpy(args.outputs[0], args.inputs[0], bytes);
   return Status();
 }
 
-// Complex numbers stand at a model's border alone, where they become pairs.
+// Complex numbers occur only at the inputs and outputs of a model, where they become pairs of real
+// numbers.
 constexpr DTypeSet kComplex = Set(DType::kC64) | Set(DType::kC128);
 
 const KernelRow kRows[] = {

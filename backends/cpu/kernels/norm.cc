@@ -11,7 +11,7 @@
 namespace oncilla::cpu {
 namespace {
 
-// The three parts of a shape around one axis.
+// The sizes of a shape before, along and behind an axis.
 struct AroundAxis {
   int64_t outer, size, inner;
 };
@@ -20,10 +20,10 @@ Result<AroundAxis> Around(const Shape& shape, int64_t axis) {
   return AroundAxis{shape.Product(0, a), shape[a], shape.Product(a + 1, shape.rank())};
 }
 
-// Chunks of rows of about this many elements.
+// The rows of a chunk of about 4096 elements.
 int64_t RowGrain(int64_t row) { return std::max<int64_t>(1, 4096 / std::max<int64_t>(1, row)); }
 
-// Calls fn(x, y, stride, size) for every line along the axis, T being its element type.
+// Calls fn(x, y, stride, size) for every line along the axis; T is the element type.
 template <class F>
 void ForLines(const AroundAxis& at, const Args& args, F&& fn) {
   DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
@@ -95,7 +95,7 @@ Status BatchNorm(const BatchNormAttrs& attrs, const Args& args) {
   return Status();
 }
 
-// A scale or offset stretched to the normalised sizes; empty when absent.
+// A scale or offset broadcast to the normalised sizes; empty when absent.
 std::vector<double> Stretched(const Args& args, size_t i, int axis) {
   std::vector<double> values = Doubles(args, i);
   if (values.empty()) return values;
@@ -138,8 +138,8 @@ Status LayerNorm(const LayerNormAttrs& attrs, const Args& args) {
   return Status();
 }
 
-// Channels last; each sample's channels in `groups` groups, each with its own mean and variance
-// over its channels and all places.
+// Channels last. The channels of each sample form `groups` groups, and each group has its own mean
+// and variance over its channels and all positions.
 Status NormalizeGroups(const Args& args, int64_t groups, double epsilon) {
   const Shape shape = args.in(0).shape;
   const int64_t samples = shape[0], channels = shape.back();
@@ -224,7 +224,7 @@ Status LpNormalize(const LpNormalizeAttrs& attrs, const Args& args) {
   return Status();
 }
 
-// With a kernel on vectors beside it.
+// The row with a vectorised kernel beside it.
 constexpr KernelRow Fast(KernelRow row, decltype(KernelRow::fast) fast) {
   row.fast = fast;
   return row;

@@ -1,5 +1,5 @@
-// Products with packed weights on the CPU. A row of weights is unpacked when it is needed, by each
-// thread into a buffer of its own, so that the matrix never stands in memory as floats.
+// Products with packed weights on the CPU. A thread unpacks a column of weights when it needs it,
+// into a buffer of its own, so that the matrix as a whole never stands in memory as floats.
 #include "engine/ops/math/packed.h"
 
 #include <array>
@@ -12,7 +12,7 @@
 namespace oncilla::cpu {
 namespace {
 
-// Whole number i of those with `bits` in each byte.
+// Integer number i of those that take `bits` bits each.
 inline int Unpacked(const uint8_t* bytes, int64_t i, int64_t bits) {
   const int64_t at = i * bits;
   return bytes[at / 8] >> (at % 8) & ((1 << bits) - 1);
@@ -20,7 +20,7 @@ inline int Unpacked(const uint8_t* bytes, int64_t i, int64_t bits) {
 
 struct PackedGeometry {
   int64_t matrices = 1, columns = 0, rows = 0, blocks = 0, depth = 0, block = 0, bits = 0;
-  int64_t bytes = 0, zero_bytes = 0;  // of a column's weights, of its zeros
+  int64_t bytes = 0, zero_bytes = 0;  // of the weights of a column, of its zeros
 };
 
 PackedGeometry GeometryOf(const MatMulPackedAttrs& attrs, const Args& args) {
@@ -36,7 +36,7 @@ PackedGeometry GeometryOf(const MatMulPackedAttrs& attrs, const Args& args) {
   return g;
 }
 
-// The weights of one column (of all matrices) as T, filled up to whole blocks.
+// Unpacks the weights of one column (counted over all matrices) as T, padded to whole blocks.
 template <class T, class W>
 void Unpack(const PackedGeometry& g, const Args& args, int64_t column, W* out) {
   const uint8_t* bytes = args.In<uint8_t>(1) + column * g.bytes;
@@ -66,7 +66,8 @@ void Unpack(const PackedGeometry& g, const Args& args, int64_t column, W* out) {
   }
 }
 
-// In several sums, in an order that is the same for every call, so that it becomes vector code.
+// Keeps several sums, in an order that is the same for every call, so that compilers can vectorise
+// it.
 template <class T, class W>
 W Dot(const T* x, const W* weights, int64_t n) {
   constexpr int64_t kLanes = 16;
@@ -85,7 +86,7 @@ W Dot(const T* x, const W* weights, int64_t n) {
   return sum;
 }
 
-// The rows that go through each matrix, and the matrices that any goes through.
+// The rows that each matrix multiplies, and the matrices that have any row.
 struct Choices {
   std::vector<IntList> rows;
   std::vector<int64_t> used;

@@ -1,4 +1,4 @@
-// Rows picked from host tensors, and tensors of integers of any width.
+// Picking slices of host tensors, and host tensors of integers of any width.
 #include "backends/cpu/kernels/pick.h"
 
 #include <cstring>
@@ -25,7 +25,8 @@ Result<Tensor> Pick(const Tensor& from, const IntList& at, int64_t inner, Shape 
   };
   const bool one = otherwise != nullptr && otherwise->elements() == 1;
   if (otherwise != nullptr && !one && otherwise->elements() != inner) {
-    return InvalidArgument("a default of ", otherwise->elements(), " elements for ", inner);
+    return InvalidArgument("the default has ", otherwise->elements(), " elements, neither one nor ",
+                           inner);
   }
   if (from.dtype() == DType::kString) {
     Growth growth;

@@ -16,8 +16,8 @@
 namespace oncilla::cpu {
 namespace {
 
-// Calls each(pixel, see) for every output pixel, where see(f) calls f(input pixel) for every input
-// pixel of its window, in order.
+// Calls each(pixel, see) for every output pixel. see(f) calls f(input pixel) for every input pixel
+// of its window, in order.
 template <class F>
 void ForWindows(const Threads& threads, const WindowGeometry& g, F&& each) {
   const int64_t grain = GrainOf(SaturatingMul(g.taps(), g.in_channels), 64);
@@ -38,7 +38,7 @@ constexpr T Least() {
   return T(-INFINITY);
 }
 
-// Whether `a` takes the place of `b`: larger, or the first NaN.
+// Whether `a` replaces `b` as the maximum: it is larger, or the first NaN.
 template <class T>
 bool Beats(T a, T b) {
   if constexpr (std::is_integral_v<T>) return a > b;
@@ -50,7 +50,7 @@ Status MaxPool(const MaxPoolAttrs& attrs, const Args& args) {
   const int64_t channels = g.in_channels, pixels = g.in_pixels();
   const bool channels_first = attrs.index_order == "nchw";
   DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
-    // 16-bit floats compare as float.
+    // 16-bit floats are compared as float.
     using Wide = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
     const T* x = args.In<T>(0);
     ForWindows(args.threads, g, [&](int64_t pixel, auto&& see) {
@@ -78,7 +78,7 @@ Status MaxPool(const MaxPoolAttrs& attrs, const Args& args) {
 
 Status AveragePool(const AveragePoolAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const WindowGeometry g, PoolGeometry(attrs, args.node));
-  // Taps of window o up to the end of the padding.
+  // The taps of window o, counting those in the padding but none beyond it.
   auto padded = [](const WindowAxis& axis, int64_t o) {
     const int64_t room = axis.in + axis.pad_end - axis.start(o);
     return std::min(axis.kernel, (room + axis.dilation - 1) / axis.dilation);
@@ -183,8 +183,8 @@ Status Dilation(const DilationAttrs& attrs, const Args& args) {
   return Status();
 }
 
-// The sizes of n windows over `size` elements, after Graham, "Fractional max-pooling". One step of
-// the generator is four numbers, and each axis begins with a new one.
+// The sizes of n windows over `size` elements, after Graham, "Fractional max-pooling". A step of
+// the generator gives four numbers, and each axis begins with a new step.
 std::vector<int64_t> WindowSizes(const FractionalPoolAttrs& attrs, int64_t size, int64_t n,
                                  Philox& generator) {
   const int64_t least = size / n;
@@ -192,7 +192,8 @@ std::vector<int64_t> WindowSizes(const FractionalPoolAttrs& attrs, int64_t size,
   PhiloxSequence random(generator);
   if (attrs.pseudo_random) {
     generator.Skip(1);
-    // Windows end at ceil(alpha * (i + u)); u is so small that no window is too long or too short.
+    // Window i ends at ceil(alpha * (i + u)). The bound on u keeps the first and the last window
+    // from being too long or too short.
     const double alpha = static_cast<double>(size) / static_cast<double>(n);
     const double first = static_cast<double>(least + 2) / alpha - 1;
     const double last = static_cast<double>(size + 1 - least) / alpha - static_cast<double>(n - 1);

@@ -1,4 +1,4 @@
-// Quantisation on the CPU: by scale and zero point, and by ranges with TensorFlow's order of
+// Quantisation on the CPU: by scale and zero point (ONNX), and by ranges with TensorFlow's order of
 // rounding.
 #include "engine/ops/math/quantize.h"
 
@@ -15,7 +15,7 @@
 namespace oncilla::cpu {
 namespace {
 
-// x as [outer, places, inner] around an axis; one place without.
+// x as [outer, places, inner] around an axis; without an axis there is one place.
 struct Slices {
   int64_t outer = 1, places = 1, inner = 1;
 
@@ -29,7 +29,7 @@ struct Slices {
     places = shape[at];
     inner = shape.Product(at + 1, shape.rank());
   }
-  // Calls fn(begin, end) with the runs of elements of a place.
+  // Calls fn(begin, end) for each run of elements of a place.
   template <class F>
   void Each(int64_t place, F&& fn) const {
     for (int64_t o = 0; o < outer; ++o) {
@@ -47,7 +47,7 @@ T Cut(double x) {
   return static_cast<T>(std::clamp(x, kLow, kHigh));
 }
 
-// One range's worth of QuantizeRange.
+// QuantizeRange for one range: one tensor, or one slice of it.
 template <class T>
 struct Quantizer {
   static constexpr float kLow = static_cast<float>(std::numeric_limits<T>::lowest());
@@ -57,6 +57,8 @@ struct Quantizer {
   float factor = 1;
   double scale = 1, first = 0;
 
+  // Widens the given range, so that it contains 0 and is not empty, to the range that is stored,
+  // and computes the factor from real numbers to steps of T.
   Quantizer(const QuantizeRangeAttrs& a, float low, float high) : attrs(a) {
     least = std::min(0.0f, low);
     const float epsilon = std::max(1.0f, std::max(std::abs(low), std::abs(high))) *
@@ -83,7 +85,7 @@ struct Quantizer {
 
   T operator()(float x) const {
     if (attrs.mode == "min_first") {
-      // Far enough from the ends of T that the sum is exact.
+      // The sum is exact near the range of T; beyond, Cut clamps it anyway.
       const double y = std::round(static_cast<double>(x * static_cast<float>(scale)));
       return Cut<T>(y - (first - static_cast<double>(std::numeric_limits<T>::lowest())));
     }
@@ -186,6 +188,9 @@ Status Steps(const RoundToStepsAttrs& attrs, const Args& args) {
         }
       });
     }
+    // The coarser of the steps by which `least` and `most` would each reach their end of the
+    // integers, so that both fit. The other bound then follows from the step. A bound asks for no
+    // step where it or its end is 0, or where their signs differ.
     constexpr T kNone = std::numeric_limits<T>::max();
     const T by_least = lowest * least > 0 ? lowest / least : kNone;
     const T by_most = highest * most > 0 ? highest / most : kNone;
@@ -215,7 +220,7 @@ Status RoundToSteps(const RoundToStepsAttrs& attrs, const Args& args) {
   return args.in(0).dtype == DType::kF64 ? Steps<double>(attrs, args) : Steps<float>(attrs, args);
 }
 
-// A scale or zero point as numbers, and which of them an element takes.
+// A scale or zero point as numbers, and which number each element takes.
 struct Parameter {
   std::vector<double> numbers = {0};
   ParameterPlaces at;
@@ -232,7 +237,7 @@ struct Parameter {
   }
 };
 
-// Steps over the elements of x from one place on.
+// Steps through the numbers of the elements of x, from one element on.
 class ParameterWalk {
  public:
   ParameterWalk(const Parameter& p, int64_t element)
@@ -279,7 +284,7 @@ Result<LinearParameters> ReadParameters(const Args& args, int64_t axis, int64_t 
   return p;
 }
 
-// x / scale as the precision has it.
+// x / scale in the given precision.
 double Quotient(double x, double scale, DType precision) {
   if (precision == DType::kF64) return x / scale;
   if (precision == DType::kF16) {
@@ -302,10 +307,10 @@ struct IntegerRange {
   }
 };
 
-constexpr int64_t kLinearTile = 1024;  // whole bytes of every type
+constexpr int64_t kLinearTile = 1024;  // a multiple of the elements that share bytes
 
-// Most models quantise f32 to bytes and back, with parameters that stay the same for many elements:
-// loops over such runs that compilers make vectors of.
+// Most models quantise f32 to bytes and back with parameters that are constant over many elements.
+// These are loops over such runs, which compilers vectorise.
 template <class T>
 void QuantizeRun(const float* x, size_t n, float scale, int32_t zero, T* y) {
   const auto low = static_cast<float>(std::numeric_limits<T>::min() - zero);
@@ -313,7 +318,8 @@ void QuantizeRun(const float* x, size_t n, float scale, int32_t zero, T* y) {
   for (size_t i = 0; i < n; ++i) {
     const float steps = x[i] / scale;
     const float above = steps > low ? steps : low, cut = above < high ? above : high;
-    // Adding and taking away a number whose last bit stands for one rounds half to even.
+    // Adding and subtracting 1.5 * 2^23, whose last bit stands for one, rounds to the nearest
+    // integer, ties to even.
     constexpr float kWhole = 12582912.0f;
     const auto whole = static_cast<int32_t>((cut + kWhole) - kWhole) + zero;
     y[i] = static_cast<T>(steps == steps ? whole : 0);
@@ -324,8 +330,8 @@ void DequantizeRun(const T* x, size_t n, float scale, int32_t zero, float* y) {
   for (size_t i = 0; i < n; ++i) y[i] = static_cast<float>(int32_t{x[i]} - zero) * scale;
 }
 
-// Calls run(begin, count, scale, zero) for all elements. False, without a call, where runs are
-// short.
+// Calls run(begin, count, scale, zero) for all elements, run by run. Returns false, without a call,
+// where runs are short.
 template <class F>
 bool ForRuns(const LinearParameters& p, const Args& args, F&& run) {
   constexpr int64_t kShortest = 16;
@@ -462,7 +468,7 @@ Status ByteTable(const NoAttrs&, const Args& args) {
   return {};
 }
 
-// Every type is read and written as it is stored.
+// The row with `stored` set: all types are read and written as they are stored.
 constexpr KernelRow AsStored(KernelRow row) {
   row.stored = true;
   return row;

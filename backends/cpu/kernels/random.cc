@@ -20,10 +20,11 @@
 namespace oncilla::cpu {
 namespace {
 
-// What TensorFlow sets aside for each output of ops that draw again until a number fits.
+// Steps of the generator that TensorFlow reserves per output for ops that draw again until a number
+// fits.
 constexpr uint64_t kReserved = 256;
 
-// [0, 1) from the mantissa's bits.
+// [0, 1): the bits of x become the mantissa of a number in [1, 2).
 float UnitFloat(uint32_t x) { return std::bit_cast<float>((x & 0x7fffffu) | 0x3f800000u) - 1.0f; }
 double UnitDouble(uint32_t x0, uint32_t x1) {
   return std::bit_cast<double>(uint64_t{x0 & 0xfffffu} << 32 | x1 | uint64_t{1023} << 52) - 1.0;
@@ -101,7 +102,7 @@ void TruncatedGroup(PhiloxSequence& next, T* out) {
   }
 }
 
-// `range` 0: any number.
+// A `range` of 0 means any number of the type.
 template <class T>
 void IntGroup(const Philox::Four& x, T low, std::make_unsigned_t<T> range, T* out) {
   using U = std::make_unsigned_t<T>;
@@ -173,7 +174,7 @@ Philox Keyed(const Args& args, size_t key) {
 
 Status RandomKey(const NoAttrs&, const Args& args) {
   const IntList seed = ReadInts(args.inputs[0], args.in(0).dtype, 2);
-  // One step of a generator whose key and counter are fixed but for the seeds.
+  // One step of a generator whose key and counter are constants and the seeds.
   Philox mixer(0x02461e293ec8f720, static_cast<uint64_t>(seed[0]), static_cast<uint64_t>(seed[1]));
   const Philox::Four mix = mixer();
   args.Out<uint64_t>(0)[0] = Philox::Join(mix[0], mix[1]);
@@ -227,7 +228,8 @@ Status SampleClasses(const SampleAttrs& attrs, const Args& args) {
   return Sample(attrs, Keyed(args, 2), args);
 }
 
-// A generator that goes on from run to run; each run takes its part at once, so runs may overlap.
+// A generator that continues from run to run. A run takes all its steps with one atomic addition,
+// so runs may overlap.
 class Stream {
  public:
   Stream(int64_t seed, int64_t seed2) {
@@ -283,7 +285,7 @@ Status RandomStream(const RandomAttrs& attrs, const Stream& stream, const Args& 
   return FillOutput(attrs, stream.Take(count * kReserved), args, 1);
 }
 
-// `take` gives a generator with so many steps.
+// `take(steps)` returns a generator and reserves so many of its steps.
 template <class F>
 Status Shuffle(const Args& args, F&& take) {
   const TensorDesc x = args.in(0);

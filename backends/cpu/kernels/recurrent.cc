@@ -1,5 +1,5 @@
-// Recurrent layers on the CPU: plain, exact code; sums in double, state in the tensors' type,
-// which for 16 bits is float.
+// Recurrent layers on the CPU: plain, exact code. Sums are in double; the state is rounded to the
+// type of the tensors after each step, or to float where they have 16 bits.
 #include "engine/ops/nn/recurrent.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ T To(double v) {
   if constexpr (std::is_same_v<T, double>) return v;
   return static_cast<T>(static_cast<float>(v));
 }
-// What is left of a number of the state at the end of a step.
+// The state as it is kept from one step to the next.
 template <class T>
 double Kept(double v) {
   if constexpr (std::is_same_v<T, double>) return v;
@@ -49,7 +49,7 @@ void AddProduct(const Layer& layer, const T* recurrent, const double* h, int64_t
   }
 }
 
-// h as bytes hold it, in float.
+// h rounded to what bytes hold, computed in float.
 void RoundToBytes(std::vector<double>& h) {
   float least = 0, most = 0;
   for (const double v : h) {
@@ -64,7 +64,7 @@ void RoundToBytes(std::vector<double>& h) {
   }
 }
 
-// One sample from its first step to its last.
+// Runs one sample from its first step to its last.
 template <class T>
 class Sample {
  public:
@@ -209,7 +209,7 @@ Status Recurrent(const RecurrentAttrs& attrs, const Args& args) {
   return Status();
 }
 
-// One sample and head of linear attention, all steps, in double.
+// Runs one sample and head of linear attention over all steps, in double.
 template <class T, class S>
 void AttendLinearly(const LinearAttentionAttrs& attrs, const Args& args, int64_t sample,
                     int64_t head) {

@@ -14,7 +14,7 @@
 namespace oncilla::cpu {
 namespace {
 
-// 64-bit integers that wrap.
+// 64-bit integers wrap.
 template <class W>
 W AddWide(W a, W b) {
   if constexpr (std::is_same_v<W, double>) return a + b;
@@ -36,7 +36,7 @@ bool IsNan(W a) {
   return a != a;
 }
 
-// The largest (sign 1) or lowest T, which is infinite for floating point.
+// The largest (sign 1) or lowest (sign -1) T; infinite for floating point.
 template <class W, class T>
 W Bound(int sign) {
   if constexpr (std::is_integral_v<T>) {
@@ -46,8 +46,8 @@ W Bound(int sign) {
   }
 }
 
-// Reducers of elements T, widened to W: start value, one more element, the result from the number
-// of elements.
+// Reducers of elements T, widened to W: a start value, one more element, and the result for a
+// number of elements.
 template <class W, class T>
 struct SumOf {
   W sum = 0;
@@ -58,7 +58,7 @@ template <class W, class T>
 struct MeanOf : SumOf<W, T> {
   W Result(int64_t n) const {
     if constexpr (std::is_same_v<W, double>) return this->sum / static_cast<double>(n);
-    return n == 0 ? W{0} : static_cast<W>(this->sum / static_cast<W>(n));  // cut towards zero
+    return n == 0 ? W{0} : static_cast<W>(this->sum / static_cast<W>(n));  // truncates
   }
 };
 template <class W, class T>
@@ -99,7 +99,7 @@ template <class W, class T>
 struct SumSquareOf : SumOf<W, T> {
   void Add(W x) { SumOf<W, T>::Add(MulWide(x, x)); }
 };
-// These give fractions, which integer dtypes cut.
+// These give fractions, which integer dtypes truncate.
 template <class W, class T>
 struct L2Of {
   double sum = 0;
@@ -187,12 +187,12 @@ Status Reduce(const ReduceAttrs& attrs, const Args& args) {
 Status ReduceMean(const ReduceAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const ReduceLoops loops, LoopsOf(attrs, args));
   if (IsInteger(args.in(0).dtype) && loops.count == 0 && loops.outputs > 0) {
-    return InvalidArgument("the mean of no integers");
+    return InvalidArgument("the mean of no integers is undefined");
   }
   return Reduce<MeanOf>(attrs, args);
 }
 
-// The three parts of a shape around one axis.
+// The sizes of a shape before, along and behind an axis.
 struct AroundAxis {
   int64_t outer, size, inner;
 };
@@ -201,7 +201,7 @@ Result<AroundAxis> Around(const Shape& shape, int64_t axis) {
   return AroundAxis{shape.Product(0, a), shape[a], shape.Product(a + 1, shape.rank())};
 }
 
-// NaN comes before everything else.
+// Whether a is better than b. A NaN is better than any number.
 template <class W>
 bool Better(W a, W b, bool larger) {
   if (IsNan(b)) return false;
@@ -254,13 +254,13 @@ Status Arg(const ArgAttrs& attrs, const Args& args) {
   return Status();
 }
 
-// One element, and the total up to it.
+// Takes one more element into a total.
 template <bool product, class W>
 W Accumulate(W total, W x) {
   return product ? MulWide(total, x) : AddWide(total, x);
 }
 
-// Elements `step` apart.
+// A row of elements that are `step` apart.
 template <bool product, class W, class T>
 void CumulateRow(const T* x, int64_t n, int64_t step, bool exclusive, T* y) {
   W total = product ? 1 : 0;
@@ -271,8 +271,8 @@ void CumulateRow(const T* x, int64_t n, int64_t step, bool exclusive, T* y) {
   }
 }
 
-// The next element of `columns` columns. The loops are short and of a known length, so that they
-// become vectors.
+// Takes the next element of `columns` columns. The loops have a known, short length, so that
+// compilers vectorise them.
 template <bool product, int64_t columns, class W, class T>
 void CumulateColumns(const T* x, bool exclusive, W* totals, T* y) {
   W wide[columns];
@@ -292,11 +292,12 @@ Status Cumulate(const CumulativeAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const AroundAxis at, Around(args.in(0).shape, axis[0]));
   if (at.size == 0) return Status();
   constexpr int64_t kTogether = 16, kColumns = 512;
-  // Columns side by side, each in the order of its elements; few of them one after the other.
+  // Computes up to kColumns columns side by side, each in the order of its elements; where there
+  // are few columns, one after the other.
   const int64_t columns = at.inner < kTogether ? 1 : std::min(kColumns, at.inner);
   const int64_t blocks = (at.inner + columns - 1) / columns;
   const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, at.size * columns));
-  // From the first element in the order of the sums to the next.
+  // `start` is the first element in the order of the sums, `step` leads to the next.
   const int64_t start = attrs.reverse ? (at.size - 1) * at.inner : 0;
   const int64_t step = attrs.reverse ? -at.inner : at.inner;
   DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
@@ -332,7 +333,8 @@ Status Cumulate(const CumulativeAttrs& attrs, const Args& args) {
   return Status();
 }
 
-// log(exp(a) + exp(b)) without overflow. Equal infinities have no difference.
+// log(exp(a) + exp(b)) without overflow. Equal infinities are handled apart, since their difference
+// is NaN.
 double LogAdd(double a, double b) {
   if (IsNan(a) || IsNan(b)) return a + b;
   const double high = std::max(a, b), low = std::min(a, b);
@@ -363,7 +365,8 @@ Status CumLogSumExp(const CumulativeAttrs& attrs, const Args& args) {
   return Status();
 }
 
-// std::sort by a total order, a piece after the other, so that it can be left between them.
+// std::sort by a total order, in pieces that are then merged, so that it can end early between two
+// of them.
 template <class It, class Before>
 void SortInPieces(const Threads& threads, It first, int64_t n, const Before& before) {
   constexpr int64_t kPiece = 1 << 16;
@@ -394,8 +397,8 @@ Status TopK(const TopKAttrs& attrs, const Args& args) {
         const int64_t outer = i / at.inner, inner = i % at.inner;
         const T* x = args.In<T>(0) + outer * at.size * at.inner + inner;
         auto value = [&](int64_t index) { return static_cast<W>(x[index * at.inner]); };
-        // A total order, so that a partial selection gives what a whole sort would. NaN is larger
-        // than any number.
+        // A total order, so that a partial selection gives the same as sorting everything. A NaN is
+        // above all numbers.
         auto before = [&](int64_t a, int64_t b) {
           const W va = value(a), vb = value(b);
           if (IsNan(va) || IsNan(vb)) {
@@ -421,7 +424,7 @@ Status TopK(const TopKAttrs& attrs, const Args& args) {
   return Status();
 }
 
-// The same with the kernel on vectors beside it.
+// The same row with a vectorised kernel beside it.
 template <auto F>
 constexpr KernelRow FastRow(std::string_view op) {
   KernelRow row = Row<F>(op, kNumbers);

@@ -10,7 +10,7 @@
 namespace oncilla::cpu {
 namespace {
 
-// Integers are rounded to nearest, ties to even, and stop at the ends of their range.
+// Integers are rounded to nearest, ties to even, and clamped to their range.
 template <class T>
 T Narrow(double value) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
@@ -48,7 +48,7 @@ Status Resize(const ResizeAttrs& given, const Args& args) {
     ParallelFor(args.threads, out[0] * pixels, 64, [&](int64_t begin, int64_t end) {
       std::vector<WeightedPixel> seen, next;
       for (int64_t pixel = begin; pixel < end; ++pixel) {
-        // The input pixels of this output and their weights, one axis after the other.
+        // Collects the input pixels of this output and their weights, one axis after the other.
         seen.assign(1, {pixel / pixels, 1.0});
         bool inside = true;
         for (int i = 0; i < spatial; ++i) {

@@ -1,4 +1,5 @@
-// Sampling on the CPU: places in float as devices compute them, sums in double.
+// Sampling on the CPU. Coordinates are in float, as devices compute them, so that the same pixels
+// are chosen; sums are in double.
 #include "engine/ops/nn/sampling.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace {
 
 enum class Padding { kZeros, kBorder, kReflection };
 
-// Back and forth between two ends.
+// Reflects x back and forth between two ends.
 float Reflect(float x, float low, float high) {
   const float range = high - low;
   if (!(range > 0)) return low;
@@ -30,7 +31,7 @@ struct Axis {
   int64_t size;
   Padding padding;
   bool align;
-  float low, high;  // where reflection turns
+  float low, high;  // the ends for reflection
 
   Axis(int64_t n, Padding p, bool align_corners)
       : size(n),
@@ -51,7 +52,7 @@ struct Axis {
     }
     return x;
   }
-  // The pixel that stands for a whole place, or -1 for none.
+  // The pixel at an integer coordinate, or -1 for none.
   int64_t Pixel(float x) const {
     const float last = LastPlace(size);
     if (x >= 0 && x <= last) return static_cast<int64_t>(x);
@@ -73,7 +74,7 @@ double Cubic(double x) {
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-// The pixels of one axis that a place sees.
+// The pixels of one axis that a coordinate samples, with their weights.
 int TapsOf(const std::string& mode, const Axis& axis, float x, Tap* taps) {
   if (mode == "nearest") {
     taps[0] = {axis.Pixel(std::nearbyint(x)), 1.0};
@@ -149,7 +150,7 @@ Status GridSample(const GridSampleAttrs& attrs, const Args& args) {
   return Status();
 }
 
-// One way of a region: where it begins, how long a bin is, how many samples it has.
+// One axis of a region: where it begins, the length of a bin, and how many samples a bin has.
 struct RoiAxis {
   float begin, bin;
   int samples;  // 0: too many
@@ -166,12 +167,12 @@ RoiAxis RoiAxisOf(const RoiAlignAttrs& attrs, float from, float to, int64_t bins
   if (!(wanted <= kMostRoiSamples)) {
     axis.samples = -1;
   } else {
-    axis.samples = static_cast<int>(std::fmax(wanted, 0.0f));  // a region may be infinitely far off
+    axis.samples = static_cast<int>(std::fmax(wanted, 0.0f));  // a region may be at infinity
   }
   return axis;
 }
 
-// Two neighbours of a place; none when it lies more than a pixel outside.
+// The two neighbours of a coordinate; none when it lies more than a pixel outside.
 int RoiTaps(float x, int64_t size, Tap* taps) {
   if (!(x >= -1 && x <= static_cast<float>(size))) return 0;
   x = std::fmax(x, 0.0f);

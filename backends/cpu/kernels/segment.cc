@@ -1,5 +1,5 @@
-// Kernels of the CPU for segments, sorted places and counts: plain code. Sums are kept in double or
-// 64-bit integers, in the order of x.
+// Segment sums, sorted insertion points and counts on the CPU: plain code. Sums are kept in double
+// or 64-bit integers, in the order of x.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,7 +11,7 @@
 namespace oncilla::cpu {
 namespace {
 
-// What a row is summed up in: every integer type wraps as its own would.
+// The type of a row's sums: integers wrap as their own type would.
 template <class T>
 using Wide = std::conditional_t<!std::is_integral_v<T>, double,
                                 std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
@@ -74,7 +74,7 @@ T EmptyRow(SegmentReduction reduction, bool identity) {
   return static_cast<T>(one ? 1.0f : 0.0f);
 }
 
-// x[n, inner] by ids[n] to y[rows, inner]; ids are checked.
+// Reduces x[n, inner] by ids[n] into y[rows, inner]. The ids have been checked.
 template <class T>
 void Segments(SegmentReduction reduction, bool identity, std::span<const int64_t> ids,
               int64_t rows, int64_t inner, const T* x, T* y) {

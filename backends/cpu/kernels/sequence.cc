@@ -1,4 +1,4 @@
-// Going through sequences on the CPU: plain code with sums in double.
+// Ops that go through sequences, on the CPU: plain code with sums in double.
 #include "engine/ops/nn/sequence.h"
 
 #include <algorithm>
@@ -95,6 +95,8 @@ Result<std::vector<Tensor>> CtcGreedy(const CtcGreedyAttrs& attrs, const NodeVie
   DispatchDType(in[0].dtype(), [&]<class T>(TypeTag<T>) {
     if constexpr (!std::is_integral_v<T>) {
       for (int64_t n = 0; n < batch; ++n) {
+        // Takes the best class of each step, merges repeats and drops blanks. The score is the
+        // negated sum of the best classes' inputs.
         double sum = 0;
         int64_t before = -1, count = 0;
         for (int64_t t = 0; t < lengths[static_cast<size_t>(n)]; ++t) {

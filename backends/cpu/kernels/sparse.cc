@@ -1,4 +1,5 @@
-// Sparse tensors on the CPU: host functions that find what goes where, then pick.
+// Sparse tensors on the CPU: host functions that compute which value goes where, then pick
+// (pick.h).
 #include "engine/ops/array/sparse.h"
 
 #include <algorithm>
@@ -106,7 +107,7 @@ Tensors SparseFillEmptyRows(const NoAttrs&, const NodeView&, std::span<const Ten
   if (in[3].elements() != 1) return InvalidArgument("the default value must be one element");
   const auto rows = static_cast<size_t>(sizes[0]);
   if (rows > (size_t{1} << 40)) return Exhausted("a sparse tensor of ", rows, " rows");
-  // Entries of a row stay in their order, behind those of the rows before.
+  // A counting sort by row: entries of a row keep their order.
   IntList counts(rows), next(rows), moved(p.count);
   for (size_t i = 0; i < p.count; ++i) ++counts[static_cast<size_t>(p[i][0])];
   HostVector<uint8_t> empty(rows);
@@ -144,7 +145,7 @@ Tensors SparseConcat(const SparseConcatAttrs& attrs, const NodeView&, std::span<
   Places all;
   all.rank = sizes.size();
   int64_t offset = 0, total = 0;
-  // Which part a value is of, and where in it.
+  // For each value of the result: which part it comes from, and its index there.
   HostVector<std::pair<size_t, int64_t>> source;
   for (size_t i = 0; i < parts; ++i) {
     const IntList own = IntsOf(in[2 * parts + i]);
@@ -170,7 +171,7 @@ Tensors SparseConcat(const SparseConcatAttrs& attrs, const NodeView&, std::span<
   for (int64_t i : order) {
     at.insert(at.end(), all[static_cast<size_t>(i)], all[static_cast<size_t>(i)] + all.rank);
   }
-  // The values one after the other, then in order.
+  // Joins the values of all parts, then picks them in the order of the result.
   Tensor joined;
   if (in[parts].dtype() == DType::kString) {
     std::vector<std::string> texts;
@@ -247,7 +248,7 @@ Tensors SparseSoftmax(const NoAttrs&, const NodeView&, std::span<const Tensor> i
   return std::vector<Tensor>{std::move(out)};
 }
 
-// A sparse tensor's lists along the last axis, by their place among all lists of `shape`.
+// The lists along the last axis of a sparse tensor, by their index among all lists of `shape`.
 std::unordered_map<int64_t, IntList> ListsOf(const Places& p, const Shape& shape) {
   std::unordered_map<int64_t, IntList> lists;
   for (size_t i = 0; i < p.count; ++i) {
@@ -258,7 +259,7 @@ std::unordered_map<int64_t, IntList> ListsOf(const Places& p, const Shape& shape
   return lists;
 }
 
-// Levenshtein's distance, row by row.
+// Levenshtein's distance, row by row of the table.
 template <class Same>
 int64_t Distance(int64_t n, int64_t m, Same&& same) {
   IntList row(static_cast<size_t>(m) + 1);
@@ -337,7 +338,7 @@ Tensors ListDiff(const ListDiffAttrs& attrs, const NodeView&, std::span<const Te
     at = NotIn(n, m, [&](size_t k, int64_t i) { return in[k].strings()[static_cast<size_t>(i)]; });
   } else {
     DispatchDType(in[0].dtype(), [&]<class T>(TypeTag<T>) {
-      // NaN is equal to nothing, itself included; the halves compare as floats.
+      // A NaN equals nothing, itself included; 16-bit floats are compared as floats.
       using Key = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
       at = NotIn(n, m, [&](size_t k, int64_t i) {
         return static_cast<Key>(in[k].As<T>()[static_cast<size_t>(i)]);
@@ -350,7 +351,7 @@ Tensors ListDiff(const ListDiffAttrs& attrs, const NodeView&, std::span<const Te
   return std::vector<Tensor>{std::move(values), std::move(places)};
 }
 
-// `number` names the first axes of x: slices of the rest.
+// Checks that the shape of `number` is a prefix of that of x.
 Status CheckPrefix(const Shape& x, const Shape& number) {
   for (int i = 0; i < number.rank(); ++i) {
     if (i >= x.rank() || x[i] != number[i]) {

@@ -14,7 +14,7 @@ using Tensors = Result<std::vector<Tensor>>;
 
 constexpr int64_t kMostElements = int64_t{1} << 40;
 
-// Splits begin at 0, do not descend and end at `values` (when that is not negative).
+// Splits begin at 0, do not descend and end at `values` (unless that is negative).
 Status CheckSplits(const IntList& splits, int64_t values) {
   if (splits.empty()) return InvalidArgument("row_splits must have at least one element");
   if (splits[0] != 0) return InvalidArgument("row_splits must begin with 0, not ", splits[0]);
@@ -27,7 +27,7 @@ Status CheckSplits(const IntList& splits, int64_t values) {
   return Status();
 }
 
-// How many elements a range has; -1 for an impossible one.
+// The number of elements of a range; -1 for an impossible one.
 template <class T>
 int64_t RangeSize(T start, T limit, T delta) {
   if constexpr (std::is_integral_v<T>) {
@@ -80,7 +80,8 @@ Tensors RaggedRange(const RaggedRangeAttrs& attrs, const NodeView&, std::span<co
                        : InvalidArgument("a range of too many elements");
           return;
         }
-        // Added up step by step, as the numbers of the type are.
+        // Added step by step in its own type, as TensorFlow does; rounding errors of floats are
+        // part of the result.
         T value = start;
         list.reserve(list.size() + static_cast<size_t>(size));
         for (int64_t i = 0; i < size; ++i) {
@@ -125,14 +126,14 @@ Tensors RaggedGather(const RaggedGatherAttrs& attrs, const NodeView&, std::span<
     out.push_back(std::move(cut));
     return Status();
   };
-  // The axes of the indices but the last are regular: rows of one length.
+  // All axes of the indices but the last are regular: their rows have one length.
   for (int k = 0; k + 1 < indices.shape().rank(); ++k) {
     const int64_t before = indices.shape().Product(0, k + 1), size = indices.shape()[k + 1];
     IntList list;
     for (int64_t r = 0; r <= before; ++r) list.push_back(r * size);
     ONCILLA_TRY(add(list));
   }
-  // Rows of one axis become ranges of rows of the next.
+  // Rows of one axis become ranges of rows of the next axis.
   for (size_t i = 0; i < ragged; ++i) {
     IntList list = {0}, next;
     for (int64_t r : at) {
@@ -152,13 +153,14 @@ Tensors RaggedGather(const RaggedGatherAttrs& attrs, const NodeView&, std::span<
   return out;
 }
 
-// Rows numbered value by value, as splits of `rows` rows.
+// The splits of `rows` rows, from the row number of each value.
 Result<IntList> SplitsOf(const IntList& rowids, int64_t rows) {
-  if (rows < 0 || rows > kMostElements) return InvalidArgument("a partition of ", rows, " rows");
+  if (rows < 0 || rows > kMostElements) return InvalidArgument("there cannot be ", rows, " rows");
   IntList splits(static_cast<size_t>(rows) + 1);
   for (size_t i = 0; i < rowids.size(); ++i) {
     if (rowids[i] < 0 || rowids[i] >= rows || (i > 0 && rowids[i] < rowids[i - 1])) {
-      return InvalidArgument("value_rowids[", i, "] = ", rowids[i], " of ", rows, " rows");
+      return InvalidArgument("value_rowids[", i, "] = ", rowids[i],
+                             " is out of order or not in [0, ", rows, ")");
     }
     ++splits[static_cast<size_t>(rowids[i]) + 1];
   }
@@ -166,13 +168,13 @@ Result<IntList> SplitsOf(const IntList& rowids, int64_t rows) {
   return splits;
 }
 
-// The partitions of a ragged tensor as splits, and how many rows the first has.
+// The partitions of a ragged tensor as splits, and the number of rows of the first.
 struct Partitions {
   std::vector<IntList> splits;
   int64_t rows = 0;
 };
 
-// `in`: one tensor for each of the types. They must end at the number of values.
+// `in` has one tensor for each type. The partitions must end at the number of values.
 Result<Partitions> ReadPartitions(std::span<const std::string> types, std::span<const Tensor> in,
                                   int64_t values) {
   Partitions out;
@@ -204,7 +206,7 @@ Result<Partitions> ReadPartitions(std::span<const std::string> types, std::span<
   return out;
 }
 
-// The sizes of the result: those asked for, and where that is -1 those of the values or of the
+// The sizes of the result: those asked for, and where that is -1 the size of the values or of the
 // longest row.
 Result<Shape> DenseShape(const Tensor& asked_for, const Partitions& partitions,
                          const Shape& values) {
@@ -239,9 +241,10 @@ Result<Shape> DenseShape(const Tensor& asked_for, const Partitions& partitions,
   return shape;
 }
 
-// Which value is at each place of the result, without the axes that values have; -1: none.
+// The index of the value at each position of the result, not counting the values' own axes; -1 for
+// none.
 IntList ValuesAt(const Partitions& partitions, const Shape& shape, int64_t places) {
-  // Where each row goes, axis by axis; -1: cut off.
+  // Where each row goes, axis by axis; -1 for a row that is cut off.
   IntList to(static_cast<size_t>(partitions.rows));
   for (int64_t r = 0; r < partitions.rows; ++r) {
     to[static_cast<size_t>(r)] = r < shape[0] ? r : -1;
@@ -297,7 +300,7 @@ Tensors RaggedToSparse(const NoAttrs&, const NodeView&, std::span<const Tensor> 
       return InvalidArgument("row_splits end at ", splits[i].back(), " of ", below, " rows");
     }
   }
-  // The coordinates of each row, axis by axis.
+  // The coordinates of each row, extended axis by axis.
   const auto rows = static_cast<int64_t>(splits[0].size()) - 1;
   std::vector<IntList> at(static_cast<size_t>(rows));
   for (int64_t r = 0; r < rows; ++r) at[static_cast<size_t>(r)] = {r};

@@ -1,5 +1,5 @@
-// Special functions on the CPU: computed in double, rounded once. NextAfter alone steps in its own
-// type.
+// Special functions on the CPU: computed in double and rounded once. NextAfter alone steps in its
+// own type.
 #include "engine/ops/math/special.h"
 
 #include <cmath>
@@ -55,8 +55,8 @@ Status Apply(const NoAttrs&, const Args& args) {
   return Status();
 }
 
-// The next number of a 16-bit format towards another one: its bits, as a magnitude, plus or minus
-// one.
+// The next number of a 16-bit format in the direction of another one: its bits, as a magnitude,
+// plus or minus one.
 template <class T>
 T NextOf(T from, T to) {
   const auto a = static_cast<float>(from), b = static_cast<float>(to);

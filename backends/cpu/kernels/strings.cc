@@ -1,4 +1,4 @@
-// Joining, cutting, counting and matching strings: host functions.
+// Joining, splitting, counting and matching strings: host functions.
 
 #include <algorithm>
 #include <array>
@@ -47,8 +47,8 @@ Tensors ReduceJoin(const ReduceJoinAttrs& attrs, const NodeView& node, std::span
   }
   std::vector<int> axes;
   for (int64_t axis : listed) axes.push_back(static_cast<int>(axis < 0 ? axis + rank : axis));
-  // Where the joined elements lie behind the first one, in their order: the axis listed first runs
-  // fastest.
+  // Offsets of the joined elements from the first one, in their order: the axis that is listed
+  // first runs fastest.
   IntList places = {0};
   WorkLook look;
   for (int axis : axes) {
@@ -146,7 +146,7 @@ Parts SplitByBlanks(std::string_view text, int64_t most) {
     out.push_back(text.substr(begin, at - begin));
     skip(true);
   }
-  // The rest after the last cut allowed stands there even when it is empty.
+  // After the last split that `most` allows, the rest is an element even when it is empty.
   if (most > 0 && std::ssize(out) == most) out.push_back({});
   return out;
 }
@@ -204,7 +204,7 @@ Tensors StringLength(const StringUnitAttrs& attrs, const NodeView&, std::span<co
   return std::vector<Tensor>{Tensor::Of<int32_t>(DType::kI32, in[0].shape(), out)};
 }
 
-// Moves `at` over `count` characters; false when there are fewer.
+// Moves `at` by `count` characters; false when there are fewer.
 bool Forward(std::string_view text, int64_t count, size_t& at) {
   for (; count > 0 && at < text.size(); --count) {
     do ++at;
@@ -238,7 +238,8 @@ Result<std::string> Cut(const std::string& text, int64_t position, int64_t lengt
   return text.substr(begin, end - begin);
 }
 
-// Calls fn(places) for every element of a broadcast: which element of each operand it takes.
+// Calls fn(indices) for every element of a broadcast: the index of the element that each operand
+// contributes.
 template <size_t N, class F>
 void ForEachPlace(const Shape& shape, const Shape (&shapes)[N], F&& fn) {
   const BroadcastAxes axes = MergeBroadcast(shape, shapes);
@@ -312,7 +313,7 @@ Tensors StripStrings(const NoAttrs&, const NodeView&, std::span<const Tensor> in
   });
 }
 
-// How many bytes the character in front of `text` has; 1 where it is none in UTF-8.
+// The number of bytes of the first character of `text`; 1 where it is not valid UTF-8.
 size_t CharacterBytes(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -326,7 +327,8 @@ size_t CharacterBytes(std::string_view text) {
   return overlong || beyond ? 1 : size;
 }
 
-// How many groups a rewrite needs, the whole match included: fewer are found sooner.
+// The number of groups that a rewrite refers to, the whole match included. Finding fewer groups is
+// faster.
 size_t GroupsIn(std::string_view rewrite) {
   size_t most = 0;
   for (size_t i = 0; i + 1 < rewrite.size(); ++i) {
@@ -354,8 +356,8 @@ Status AppendRewrite(std::string_view rewrite, std::span<const std::string_view>
   return Status();
 }
 
-// The first match or all of them, in the words of RE2::Replace and RE2::GlobalReplace, but with
-// bounds: a rewrite may be long, and matches many.
+// Replaces the first match, or all of them, as RE2::Replace and RE2::GlobalReplace do, but within
+// the memory limit: a rewrite may be long, and the matches many.
 Result<std::string> Replaced(const Pattern& pattern, const std::string& text,
                              const std::string& rewrite, bool all, Growth& growth) {
   std::string_view all_groups[kMostPatternGroups];
@@ -369,7 +371,8 @@ Result<std::string> Replaced(const Pattern& pattern, const std::string& text,
     out.append(text, at, begin - at);
     at = begin;
     if (groups[0].data() == last_end && groups[0].empty()) {
-      // An empty match at the end of the one before counts no more: one character goes over.
+      // An empty match right behind the previous one does not count; one character is copied
+      // instead.
       if (at < text.size()) {
         const size_t size = CharacterBytes(std::string_view(text).substr(at));
         out.append(text, at, size);
@@ -406,7 +409,7 @@ Tensors RegexMatch(const NoAttrs&, const NodeView&, std::span<const Tensor> in) 
   return std::vector<Tensor>{std::move(out)};
 }
 
-// The n-grams of one row.
+// Builds the n-grams of one row.
 class Grams {
  public:
   Grams(const StringNGramsAttrs& attrs, std::span<const std::string> row,

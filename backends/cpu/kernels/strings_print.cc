@@ -1,4 +1,4 @@
-// Numbers and tensors written out, and strings as numbers: hashes and base 64. Host functions.
+// Numbers and tensors as text; strings as hashes and base 64. Host functions.
 #include <farmhash.h>
 
 #include <array>
@@ -56,7 +56,7 @@ Tensors PrintNumbers(const PrintNumbersAttrs& attrs, const NodeView&, std::span<
   return std::vector<Tensor>{Tensor::Strings(in[0].shape(), std::move(out))};
 }
 
-// With 6 digits, or 9 where those do not give the number back.
+// The number with 6 digits, or with 9 where 6 do not read back as the same number.
 std::string ShortFloat(float value) {
   if (std::isnan(value)) return "nan";
   const std::string out = Printf("%.6g", static_cast<double>(value));
@@ -92,7 +92,8 @@ std::vector<std::string> ElementTexts(const Tensor& x) {
   return out;
 }
 
-// A tensor in brackets, with "..." for what lies between `ends` elements at both ends of an axis.
+// Prints a tensor in brackets, with "..." in place of all but `ends` elements at both ends of an
+// axis.
 class Summary {
  public:
   Summary(const Tensor& x, int64_t ends) : shape_(x.shape()), texts_(ElementTexts(x)) {
@@ -242,13 +243,13 @@ Tensors DecodeBase64(const NoAttrs&, const NodeView&, std::span<const Tensor> in
   return MapStrings(in[0], [&](std::string text) -> Result<std::string> {
     const bool whole = text.size() % 4 == 0;
     for (int i = 0; whole && i < 2 && text.ends_with('='); ++i) text.pop_back();
-    if (text.size() % 4 == 1) return InvalidArgument("it has a digit of base 64 too many");
+    if (text.size() % 4 == 1) return InvalidArgument("its length is impossible in base64");
     std::string out;
     uint32_t bits = 0;
     int count = 0;
     for (char c : text) {
       const size_t digit = kDigits64.find(c);
-      if (digit == kDigits64.npos) return InvalidArgument("it holds what is no digit of base 64");
+      if (digit == kDigits64.npos) return InvalidArgument("it has a character outside base64");
       bits = bits << 6 | static_cast<uint32_t>(digit);
       count += 6;
       if (count >= 8) {

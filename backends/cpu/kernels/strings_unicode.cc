@@ -1,5 +1,5 @@
-// Text in Unicode's encodings: host functions. Bytes that are no character are replaced one by one
-// as Unicode recommends: the longest beginning of a character counts as one fault.
+// Text in Unicode's encodings: host functions. Invalid bytes are replaced as Unicode recommends:
+// the longest valid prefix of a character counts as one error.
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/text/strings.h"
 #include "backends/cpu/text/unicode_case.h"
@@ -28,8 +28,8 @@ Decoded NextUtf8(std::string_view text) {
   if (first < 0x80) return {static_cast<int32_t>(first), 1};
   if (first < 0xC2 || first > 0xF4) return {};
   const size_t more = first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
-  // The second byte's range leaves out longer forms than needed, surrogates, and what lies beyond
-  // the last character.
+  // The range of the second byte excludes overlong forms, surrogates, and code points above
+  // U+10FFFF.
   const uint32_t low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
   const uint32_t high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
   uint32_t value = first & (0x3F >> more);
@@ -170,7 +170,7 @@ Tensors TranscodeUnicode(const UnicodeAttrs& attrs, const NodeView&, std::span<c
   });
 }
 
-// What is no character becomes one that says so.
+// Invalid bytes become the replacement character.
 Tensors ChangeCase(const ChangeCaseAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
   UnicodeAttrs utf8;
   utf8.from = "utf-8";

@@ -1,4 +1,5 @@
-// Ops on tables: host functions. A lookup is a binary search, so a table needs nothing but itself.
+// Ops on tables: host functions. A table is its sorted keys and values, and a lookup is a binary
+// search.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -24,7 +25,7 @@ class Keys {
     return keys;
   }
   size_t size() const { return strings_ != nullptr ? strings_->size() : ints_.size(); }
-  // Below, at or above zero: how key i of this stands to key j of another.
+  // Compares key i of this to key j of `other`: negative, zero or positive.
   int Compare(size_t i, const Keys& other, size_t j) const {
     if (strings_ != nullptr) return (*strings_)[i].compare((*other.strings_)[j]);
     return ints_[i] < other.ints_[j] ? -1 : ints_[i] > other.ints_[j] ? 1 : 0;
@@ -32,7 +33,7 @@ class Keys {
   std::string Text(size_t i) const {
     return strings_ != nullptr ? (*strings_)[i] : std::to_string(ints_[i]);
   }
-  // The place of a key, or size() when it is not there. Keys are in order.
+  // The index of a key, or size() when it is not there. Keys are sorted.
   size_t Find(const Keys& other, size_t j) const {
     size_t low = 0, high = size();
     while (low < high) {
@@ -67,7 +68,7 @@ bool SameRow(const Row& a, const Row& b, int64_t width) {
                      b.from->bytes().data() + static_cast<size_t>(b.row) * bytes, bytes) == 0;
 }
 
-// The rows, `width` elements each, under a shape.
+// Collects the rows, of `width` elements each, into a tensor of a shape.
 Result<Tensor> Collect(std::span<const Row> rows, DType dtype, int64_t width, Shape shape) {
   if (dtype == DType::kString) {
     std::vector<std::string> strings;
@@ -137,7 +138,7 @@ Result<Tensors> TableFind(const NoAttrs&, const NodeView&, std::span<const Tenso
   ONCILLA_ASSIGN(const Keys keys, Keys::Read(in[0]));
   ONCILLA_ASSIGN(const Keys query, Keys::Read(in[2]));
   const int64_t width = WidthOf(values);
-  // One default for all, or one for each.
+  // There is one default for all keys, or one for each.
   const auto count = static_cast<int64_t>(query.size());
   if (missing.elements() != width && missing.elements() != SaturatingMul(count, width)) {
     return InvalidArgument("the default is ", missing.desc(), " for values of ", width,
@@ -168,7 +169,7 @@ Result<Tensors> TableInsert(const NoAttrs&, const NodeView&, std::span<const Ten
   const std::vector<size_t> order = InOrder(added);
   size_t o = 0, a = 0;
   while (o < old.size() || a < order.size()) {
-    // Of equal new keys the last one counts.
+    // Where new keys are equal, the last one counts.
     while (a + 1 < order.size() && added.Compare(order[a], added, order[a + 1]) == 0) ++a;
     const int side = o == old.size() ? 1 : a == order.size() ? -1 : old.Compare(o, added, order[a]);
     if (side < 0) {

@@ -43,7 +43,7 @@ Result<std::vector<Tensor>> ParseNumbers(const ParseNumbersAttrs& attrs, const N
   return std::vector<Tensor>{std::move(out)};
 }
 
-// As few digits as tell the number from its neighbours; an exponent outside 1e-4 .. 1e16.
+// The fewest digits that read back as the same number; with an exponent outside 1e-4 .. 1e16.
 template <class T>
 std::string Format(T value) {
   char text[64];
@@ -99,7 +99,7 @@ Result<std::vector<Tensor>> NormalizeWords(const NormalizeWordsAttrs& attrs, con
 template <class T>
 Status Count(const CountGramsAttrs& attrs, std::span<const T> x, std::span<const T> pool,
              int64_t columns, std::span<float> y, int64_t width) {
-  std::map<std::vector<T>, std::vector<size_t>> grams;  // to their places in the pool
+  std::map<std::vector<T>, std::vector<size_t>> grams;  // to their indices in the pool
   size_t id = 0;
   for (size_t i = 0; i < attrs.counts.size(); ++i) {
     const auto n = i + 1;
@@ -116,7 +116,7 @@ Status Count(const CountGramsAttrs& attrs, std::span<const T> x, std::span<const
     const auto words = x.subspan(static_cast<size_t>(row * columns), static_cast<size_t>(columns));
     std::vector<int64_t> met(attrs.indexes.size(), 0);
     for (int64_t n = attrs.least; n <= std::min(attrs.most, columns); ++n) {
-      // Single elements have nothing between them.
+      // Single elements have no distance to skip.
       const int64_t skips = n == 1 ? 0 : std::min(attrs.skip, columns);
       for (int64_t step = 1; step <= skips + 1; ++step) {
         for (int64_t at = 0; at + (n - 1) * step < columns; ++at) {

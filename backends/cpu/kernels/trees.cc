@@ -48,7 +48,7 @@ bool Holds(const TreeEnsembleAttrs& attrs, Test test, size_t i, double x) {
   return std::find(first, last, x) != last;
 }
 
-// Puts one row's leaves together; `sum` and `met` hold a number per target.
+// Combines the leaves of one row; `sum` and `met` have one number per target.
 template <class T>
 void Predict(const TreeEnsembleAttrs& attrs, const std::vector<Test>& tests, const T* x,
              std::vector<double>& sum, std::vector<char>& met) {
@@ -104,7 +104,8 @@ Status TreeEnsemble(const TreeEnsembleAttrs& attrs, const Args& args) {
   return Status();
 }
 
-// Probabilities of pairs of k classes to those of classes, in float as libsvm's followers do it.
+// Pairwise coupling (Wu, Lin and Weng 2004): from probabilities of k classes in pairs to those of
+// the classes, by libsvm's iteration, in float as the engines that follow libsvm compute it.
 class Coupling {
  public:
   explicit Coupling(int64_t classes)
@@ -137,7 +138,7 @@ class Coupling {
   }
 
  private:
-  // One more round; false where p is near enough already.
+  // One more iteration; false when p is accurate enough already.
   bool Improve(float* p, float tolerance) {
     float whole = 0;
     for (int64_t i = 0; i < k_; ++i) {

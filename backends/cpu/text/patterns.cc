@@ -1,4 +1,4 @@
-// A pattern by the functions of RE2's module.
+// Patterns through the table of functions around RE2.
 #include "backends/cpu/text/patterns.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Patterns of programs and of the archive: RE2 is linked.
+// Patterns in programs and in the static library: RE2 is linked.
 #include "backends/cpu/text/patterns.h"
 
 namespace oncilla::cpu {

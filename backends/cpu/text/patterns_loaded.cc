@@ -1,4 +1,5 @@
-// Patterns of the shared library: RE2 is in a module beside it, opened for the first pattern.
+// Patterns in the shared library: RE2 is in a module beside it, which is opened for the first
+// pattern.
 #include <dlfcn.h>
 
 #include "backends/cpu/text/patterns.h"
@@ -7,7 +8,7 @@
 namespace oncilla::cpu {
 namespace {
 
-// A sanitizer's runtime refuses modules whose own names come first.
+// A sanitizer's runtime refuses modules that look up names in themselves first (RTLD_DEEPBIND).
 bool IsSanitized() {
   return dlsym(RTLD_DEFAULT, "__asan_init") != nullptr ||
          dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr;
@@ -16,7 +17,7 @@ bool IsSanitized() {
 Result<const PatternFunctions*> Load() {
   Dl_info self = {};
   if (dladdr(reinterpret_cast<const void*>(&FindPatternFunctions), &self) == 0) {
-    return Unsupported("patterns: the library does not find itself");
+    return Unsupported("patterns: the path of the library is unknown");
   }
   const std::string library(self.dli_fname);
   const std::string module =

@@ -1,5 +1,5 @@
-// RE2 behind plain functions. Part of the archive, and alone in the module that liboncilla.so
-// opens.
+// RE2 behind plain functions. Compiled into the static library, and alone into the module that
+// liboncilla.so opens.
 #include "backends/cpu/text/patterns_re2.h"
 
 #include <re2/re2.h>

@@ -40,7 +40,7 @@ inline Status CheckSplits(const std::vector<int64_t>& splits, int64_t size) {
     return InvalidArgument("the splits do not reach from 0 to ", size);
   }
   for (size_t i = 1; i < splits.size(); ++i) {
-    if (splits[i] < splits[i - 1]) return InvalidArgument("split ", i, " goes back");
+    if (splits[i] < splits[i - 1]) return InvalidArgument("split ", i, " is out of order");
   }
   return {};
 }

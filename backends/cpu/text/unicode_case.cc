@@ -1,4 +1,4 @@
-// Tables of runs, searched by their first character.
+// Lookups in tables of runs of characters, by binary search for the run that holds a character.
 #include "backends/cpu/text/unicode_case.h"
 
 #include <algorithm>
@@ -16,12 +16,12 @@ struct CaseRun {
 };
 struct LongCase {
   int32_t character;
-  int32_t becomes[3];  // zeros behind the last
+  int32_t becomes[3];  // zeros behind the last one
 };
 
 #include "backends/cpu/text/unicode_tables.inc"
 
-// The run that a character belongs to: the last one that begins at or before it.
+// The run that a character may belong to: the last one that begins at or before it.
 template <class Run, size_t N>
 const Run* FindRun(const Run (&runs)[N], int32_t character) {
   const Run* after =
@@ -33,7 +33,7 @@ const Run* FindRun(const Run (&runs)[N], int32_t character) {
 constexpr int32_t kCased = 1, kPassedOver = 2;
 int32_t CaseKind(int32_t character) { return FindRun(kCaseKinds, character)->value; }
 
-// A cased letter stands in this direction, ignorable characters between aside.
+// Whether a cased letter follows in this direction, skipping ignorable characters.
 bool MeetsLetter(std::span<const int32_t> text, size_t at, bool forward) {
   while (forward ? ++at < text.size() : at-- > 0) {
     const int32_t kind = CaseKind(text[at]);

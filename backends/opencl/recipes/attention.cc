@@ -1,4 +1,4 @@
-// Recipes of attention: tiles of keys in local memory where the device has that, else a work-item
+// Recipes of attention: tiles of keys in local memory where the device has it, else one work-item
 // that goes through the keys for a few queries of one head.
 #include "engine/ops/nn/attention.h"
 
@@ -15,15 +15,15 @@ namespace {
 
 using Attend = AttentionInput;
 
-// The largest heads: a work-item holds a query and a result.
+// The largest heads: a work-item holds one query and one result in private memory.
 constexpr int64_t kMostSize = 512;
 
-// What a work-item may hold of queries and results: half of a core's first cache; Intel's compiler for
-// its older GPUs gives up (it aborts) soon above that.
+// Bytes of queries and results that a work-item may hold: half of a core's first-level cache.
+// Intel's compiler for its older GPUs aborts soon above that.
 constexpr int64_t kMostHeld = 16 << 10;
 
-// The queries of a work-item: as many as a vector has floats where the device wants vectors, but no
-// more than it can hold.
+// Queries of a work-item: the floats of a vector where the device wants vectors, but no more than
+// fit kMostHeld.
 int64_t LanesOf(const AttentionGeometry& g, DType dtype, const Capabilities& caps) {
   if (caps.shape != KernelShape::kCpu || dtype == DType::kF64) return 1;
   int64_t vector = PanelOf(caps).vector;
@@ -33,7 +33,7 @@ int64_t LanesOf(const AttentionGeometry& g, DType dtype, const Capabilities& cap
   return wanted == 1 ? 1 : std::clamp<int64_t>(wanted, 4, vector);
 }
 
-// Queries of a group that shares tiles; 0 where tiles are not the way.
+// Queries of a group that shares tiles; 0 where the device does not use tiles.
 struct Tiles {
   int64_t queries = 0, width = 0;
 };
@@ -54,7 +54,8 @@ Tiles TilesOf(const AttentionGeometry& g, DType dtype, const Capabilities& caps)
   return {};
 }
 
-// The defines and arguments that both kernels have; `items` are arguments before the sizes.
+// Adds the defines and arguments that both kernels have. `items` are the arguments before the
+// sizes.
 void Describe(DispatchBuilder& b, const AttentionAttrs& attrs, const AttentionGeometry& g,
               const NodeView& node, IndexType index, DispatchBuilder::Named<int64_t> items) {
   const auto has = [&](size_t i) { return node.has_input(i); };

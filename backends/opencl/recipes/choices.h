@@ -22,7 +22,7 @@ struct TunedChoice {
   std::string driver = {};  // its version, where it is another one than the device's
 };
 
-// Of one device. Immutable once a device has it.
+// The measured choices of one device. Immutable once a device has it.
 class TunedTable {
  public:
   void Set(std::string layer, TunedChoice choice) {

@@ -1,4 +1,4 @@
-// Which lanes, slices and parts products of few rows get, and their launches.
+// Products of a few rows: how many lanes, slices and parts they get, and their launches.
 #include "backends/opencl/recipes/columns.h"
 
 #include <algorithm>
@@ -11,9 +11,10 @@
 namespace oncilla::opencl {
 namespace {
 
-// Lanes side by side read 128 bytes of a line at least, which is what memories deliver at once.
+// Neighbouring lanes read at least 128 bytes of a line, which is what memories deliver at once.
 constexpr int64_t kNarrowLanes = 8, kWideLanes = 32;
-// What a group keeps in local memory at most (matmul/columns.cl).
+// Vectors of four floats per work-item that a group keeps in local memory at most
+// (matmul/columns.cl).
 constexpr int64_t kLocalFloats = 4;
 
 bool InFours(const Shape& steps) {
@@ -23,7 +24,8 @@ bool InFours(const Shape& steps) {
   return true;
 }
 
-// Quads of a lane: 16 bytes, where 16-bit columns can be read so and rows leave the registers.
+// Quads of columns per lane. Two quads are 16 bytes where elements have 16 bits. They need columns
+// that can be read so, and so few rows that registers suffice.
 int64_t QuadsOf(const MatMulGeometry& g, DType dtype, int64_t rows) {
   if (dtype == DType::kF32 || rows > 4 || g.n % 8 != 0 || g.b_row % 8 != 0) return 1;
   for (int i = 0; i < g.b_steps.rank(); ++i) {
@@ -32,12 +34,13 @@ int64_t QuadsOf(const MatMulGeometry& g, DType dtype, int64_t rows) {
   return 2;
 }
 
-// Groups that read little each do not fill a memory's pipe; parts cost a second launch.
+// Parts of K. Groups that read little each do not keep the memory busy, but dividing K costs a
+// second launch.
 int64_t PartsOf(const MatMulGeometry& g, int64_t groups, int64_t group_columns, int64_t bytes,
                 const Capabilities& caps) {
   const Tuning& tuning = TuningOf(caps);
   const auto cores = static_cast<double>(NominalCores(caps));
-  // The second launch, which also waits for its own reads, one after the other.
+  // The cost of the second launch, whose own reads wait one after the other.
   const double join = 2 * tuning.launch_clocks;
   int64_t best = 1;
   double least = 0;
@@ -52,7 +55,7 @@ int64_t PartsOf(const MatMulGeometry& g, int64_t groups, int64_t group_columns, 
   return best;
 }
 
-// A division of columns and of K.
+// How columns and K are divided.
 struct ColumnPlan {
   ColumnGroup group;
   int64_t parts = 1, part_k = 0;

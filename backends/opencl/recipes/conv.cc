@@ -1,5 +1,5 @@
-// Recipes of convolutions: panels or tiles (a convolution as a matrix product), depthwise, and one
-// work-item per element for whatever these do not take.
+// Recipes of convolutions: panels or tiles, where a convolution is computed as a matrix product;
+// depthwise; and one work-item per element for all others.
 #include "engine/ops/nn/conv.h"
 
 #include <algorithm>
@@ -51,8 +51,8 @@ Recipe Direct(DirectKernel kernel, const std::string& activation, const WindowGe
   return b.Loop(std::max(g.in_channels / g.groups, LongestAxis(g))).Alone();
 }
 
-// How a depthwise convolution is divided: pixels along a row that a work-item takes, and groups
-// along channels.
+// How a depthwise convolution is divided: pixels along a row for each work-item, and work-items of
+// a group along channels.
 struct DepthwisePlan {
   int64_t stretch, group;
   std::string name() const { return StrCat("STRETCH=", stretch, " GROUP=", group); }
@@ -111,7 +111,7 @@ Recipe Depthwise(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView
   return recipe;
 }
 
-// Copies x into `to`, with the pads around it.
+// Copies x into `to` and adds the padding around it.
 Dispatch PadInput(const WindowGeometry& g, const ConvProduct& p, DType dtype, const Arg& to) {
   DispatchBuilder b(cl::kConvPad, "pad");
   b.Define("IDX", IndexType(p.in_floats).name());
@@ -152,21 +152,21 @@ Recipe Panels(const ConvAttrs& attrs, const WindowGeometry& g, bool packed, cons
   return recipe;
 }
 
-// By the filter alone: one input channel per group, and one filter for each.
+// Decided by the filter alone: one input channel per group, and one filter for each.
 bool IsDepthwise(const ConvAttrs& attrs, const TensorDesc& filter) {
   return attrs.groups > 1 && filter.shape[filter.rank() - 2] == 1 &&
          filter.shape.back() == attrs.groups;
 }
 
-// By the filter alone, so that it can be packed before other sizes are known.
+// Decided by the filter alone, so that it can be packed before other sizes are known.
 bool TakesPanels(const ConvAttrs& attrs, const TensorDesc& filter, const Capabilities& caps) {
   return TuningOf(caps).panels && IsCarried(filter.dtype) && filter.elements() > 0 &&
          attrs.groups <= kMostGroups && filter.shape.back() <= kMostGroups &&
          !IsDepthwise(attrs, filter);
 }
 
-// The same for tiles, by what no later try with smaller groups changes (Device::Prepare): where no
-// tile fits in the end, Direct takes the filter as it was packed.
+// The same for tiles. It depends on nothing that a later try with smaller groups changes
+// (Device::Prepare): where no tile fits in the end, Direct takes the filter as it was packed.
 bool TakesTiles(const ConvAttrs& attrs, const TensorDesc& filter, const Capabilities& caps) {
   const Tuning& tuning = TuningOf(caps);
   return !tuning.panels && caps.local_groups && IsCarried(filter.dtype) && filter.elements() > 0 &&
@@ -175,14 +175,14 @@ bool TakesTiles(const ConvAttrs& attrs, const TensorDesc& filter, const Capabili
 }
 int64_t TapsOf(const TensorDesc& filter) { return filter.shape.Product(0, filter.rank() - 2); }
 
-// A convolution that is a product as it stands: one tap that sees every pixel.
+// Whether the convolution is a plain product: a single tap that sees every pixel.
 bool IsProduct(const WindowGeometry& g) {
   return g.groups == 1 && std::ranges::all_of(g.axis, [](const WindowAxis& a) {
            return a.kernel == 1 && a.stride == 1 && a.pad_begin == 0 && a.in == a.out;
          });
 }
 
-// The product that IsProduct says it is.
+// That product.
 MatMulGeometry ProductGeometry(const WindowGeometry& g) {
   MatMulGeometry product;
   product.m = g.batch * g.out_pixels();
@@ -206,7 +206,7 @@ Recipe Tiled(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& no
   return PlannedMatMul(attrs.activation, ProductGeometry(g), node, MostOf(node), caps);
 }
 
-// A filter for TiledConv.
+// Packs a filter for TiledConv.
 Packing RunsOfFour(const TensorDesc& filter) {
   const int64_t columns = filter.shape.back(), taps = TapsOf(filter);
   const int64_t channels = filter.shape[filter.rank() - 2], run = ChannelRun(channels, taps);
@@ -225,7 +225,7 @@ Packing RunsOfFour(const TensorDesc& filter) {
   return {"runs4", taps * run * row, pack};
 }
 
-// A filter for direct convolutions.
+// Packs a filter for direct convolutions.
 Packing DirectFilter(const ConvAttrs& attrs, const TensorDesc& desc, const Capabilities& caps) {
   if (TakesTiles(attrs, desc, caps)) return RunsOfFour(desc);
   if (!TakesPanels(attrs, desc, caps)) return {"dense", desc.bytes(), nullptr};
@@ -252,7 +252,7 @@ Result<Recipe> DirectConv(const ConvAttrs& attrs, const WindowGeometry& g, const
   if (!empty && TakesPanels(attrs, filter, caps)) {
     return Panels(attrs, g, node.inputs[1].constant, node, caps);
   }
-  // Squeezed to a pixel or few, as gates of channels are.
+  // An image of one pixel or a few, as in the gates of channels (squeeze and excitation).
   if (!empty && IsProduct(g) && TakesColumns(ProductGeometry(g), dtype, caps)) {
     return ColumnsMatMul(attrs.activation, ProductGeometry(g), node, MostOf(node), caps);
   }

@@ -1,9 +1,9 @@
-// Recipes of the elementwise family: one op of the table, or a fused program of them, becomes one
-// kernel whose body is written here, in the table's own expressions.
+// Recipes of the elementwise family: one op of the table, or a fused program of several, becomes
+// one kernel whose body is generated here from the table's own expressions.
 //
 // The code depends on the program, the dtypes and the pattern of the broadcast (which operands are
-// dense, single or stretched, along how many merged axes), never on sizes. Integers are computed at
-// 64 bits and cut, as on the host; compilers narrow that again where it makes no difference.
+// dense, scalar or stretched, along how many merged axes), never on sizes. Integers are computed at
+// 64 bits and truncated, as on the host; compilers narrow that again where it makes no difference.
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -25,7 +25,7 @@ using Kind = ElementwiseOperand::Kind;
 
 bool IsWordChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// A number of the program as OpenCL C of the carrier's type. `t` is the dtype that an operand in
+// A number of the program as OpenCL C in the carrier's type. `t` is the dtype that an operand in
 // its place would have.
 std::string Literal(double number, DType t) {
   const char carrier = CarrierOf(t);
@@ -42,7 +42,7 @@ std::string Literal(double number, DType t) {
       if (text.find_first_of(".e") == text.npos) text += ".0";
     }
     const std::string value = StrCat("((", CarrierType(carrier), ")(", text, "))");
-    // A number is one of the dtype, as a constant operand would be.
+    // The number is rounded to the dtype, as a constant operand would be.
     return t == DType::kF16 || t == DType::kBF16 ? StrCat("CUT_f_", Name(t), "(", value, ")")
                                                  : value;
   }
@@ -65,7 +65,7 @@ std::string Literal(double number, DType t) {
                 bits, "ul)");
 }
 
-// What an absent bound stands for.
+// The bound that an absent operand stands for.
 std::string Bound(bool lowest, DType t) {
   switch (CarrierOf(t)) {
     case 'f':
@@ -79,7 +79,7 @@ std::string Bound(bool lowest, DType t) {
   }
 }
 
-// The expression with operands in place of x, y, z and the vocabulary of one carrier.
+// The expression with operands in place of x, y and z, in the vocabulary of one carrier.
 std::string Spell(std::string_view text, char carrier, std::span<const std::string> operands,
                   const ElementwiseCall& call) {
   std::string out;
@@ -89,7 +89,7 @@ std::string Spell(std::string_view text, char carrier, std::span<const std::stri
       continue;
     }
     size_t end = at;
-    // "1.0507e3" is one word, though it holds a point.
+    // A number such as "1.0507e3" is one word, although it holds a point.
     const bool number = std::isdigit(static_cast<unsigned char>(text[at])) != 0;
     while (end < text.size() && (IsWordChar(text[end]) || (number && text[end] == '.'))) ++end;
     const std::string_view word = text.substr(at, end - at);
@@ -108,8 +108,8 @@ std::string Spell(std::string_view text, char carrier, std::span<const std::stri
   return out;
 }
 
-// Whether an integer expression gives the same bits for signed and unsigned operands. Such ones are
-// computed unsigned, because C lets compilers assume that signed numbers do not overflow.
+// Whether an integer expression gives the same bits for signed and unsigned operands. Such
+// expressions are computed unsigned, because overflow of signed integers is undefined in C.
 bool IsSignBlind(std::string_view text) {
   for (std::string_view word : {"<", ">", "Div", "Rem", "Shr", "Pow", "Abs", "Min", "Max"}) {
     if (text.find(word) != text.npos) return false;
@@ -117,7 +117,7 @@ bool IsSignBlind(std::string_view text) {
   return true;
 }
 
-// One statement: the result of a step, in the carrier of its dtype.
+// One statement, which computes the result of a step in the carrier of its dtype.
 std::string Statement(const ElementwiseStep& step, size_t index, bool last) {
   const ElementwiseRow& row = *step.call.row;
   const DType compute = step.compute;
@@ -159,7 +159,7 @@ std::string Statement(const ElementwiseStep& step, size_t index, bool last) {
   if (to_bool) {
     value = StrCat("(ulong)((", value, ") ? 1 : 0)");
   } else if (IsFloat(step.dtype) && IsFloat(compute) && !is_cast) {
-    // Half and bfloat16 keep their extra digits until they are stored.
+    // Half and bfloat16 keep the precision of float until they are stored.
     value = StrCat("(", CarrierType(CarrierOf(step.dtype)), ")(", value, ")");
   } else if (!(last && is_cast && (step.dtype == DType::kF16 || step.dtype == DType::kBF16))) {
     value = StrCat("CUT_", std::string(1, carrier), "_", Name(step.dtype), "((",
@@ -172,7 +172,7 @@ std::string Statement(const ElementwiseStep& step, size_t index, bool last) {
   return out;
 }
 
-// How the work is laid out.
+// How the work-items are laid out.
 struct Grid {
   bool flat = false;  // one axis of work-items; places are found by division
   IndexType index;
@@ -192,7 +192,7 @@ Grid Layout(const BroadcastAxes& axes, std::span<const Shape> shapes, const Capa
   const int64_t outer = inner * second == 0 ? 0 : axes.elements / (inner * second);
   // Short rows would leave most of a group idle.
   grid.flat = rank > 1 && (inner < tuning.short_row || second > kMostGroups || outer > kMostGroups);
-  // On CPU devices half a group beyond the end of a row costs less than another group.
+  // On CPU devices half a group beyond the end of a row costs less than a further group.
   const bool narrow =
       !grid.flat && rank > 1 && inner < (tuning.lines ? tuning.flat_group / 2 : tuning.flat_group);
   grid.group = caps.Group(narrow ? tuning.loop_group : tuning.flat_group);
@@ -201,7 +201,8 @@ Grid Layout(const BroadcastAxes& axes, std::span<const Shape> shapes, const Capa
     grid.groups = {DivideUp(axes.elements, grid.group), 1, 1};
   } else {
     if (tuning.lines) {
-      // A core goes through a group in a loop; groups of a few rows cost less than one for each.
+      // A core runs the work-items of a group in a loop, so a group of a few rows costs less than a
+      // group per row.
       grid.rows = std::max<int64_t>(caps.Group(tuning.line_items) / grid.group, 1);
     }
     grid.groups = {DivideUp(inner, grid.group), DivideUp(second, grid.rows), outer};
@@ -209,7 +210,7 @@ Grid Layout(const BroadcastAxes& axes, std::span<const Shape> shapes, const Capa
   return grid;
 }
 
-// Writes INDEX, and collects the sizes and strides that it and the loads read.
+// Writes the macro INDEX, and collects the sizes and strides that it and the loads read.
 class IndexCode {
  public:
   using Sizes = std::vector<std::pair<std::string, int64_t>>;  // parameters and their values
@@ -224,7 +225,7 @@ class IndexCode {
     return axes_.rank > 0 ? axes_.strides[static_cast<size_t>(operand)][axes_.rank - 1 - i] : 0;
   }
 
-  // The element of the operand that goes with element i of the output.
+  // The index of the operand's element that goes with element i of the output.
   std::string Place(int operand, Sizes& sizes) const {
     if (axes_.dense(operand)) return "i";
     std::string place;
@@ -244,7 +245,8 @@ class IndexCode {
   }
 
   Sizes Bounds() const {
-    // The outermost size is only needed as a bound, and of all but one axis not even that.
+    // The outermost size is only needed as a bound; with several axes of work-items it is not
+    // needed at all.
     const int count =
         rank_ == 1 || grid_.flat ? rank_ : std::max(rank_ - 1, grid_.rows > 1 ? 2 : 1);
     Sizes sizes;
@@ -336,7 +338,7 @@ Result<Recipe> MakeElementwise(const NodeView& node, const Capabilities& caps) {
   return b.Groups(grid.groups, {grid.group, grid.rows, 1}).Alone();
 }
 
-// Doubles may hide in the middle of a program.
+// A program may compute in double in the middle, though no input or output is a double.
 Status CheckElementwise(const NodeView& node, const Capabilities& caps) {
   ONCILLA_ASSIGN(const ElementwiseProgram program, ProgramOf(node));
   for (const ElementwiseStep& step : program.steps) {

@@ -1,5 +1,5 @@
-// Recipes of ops with indices in a tensor. Kernels check every index, report a bad one in the run's
-// error word and touch nothing for it.
+// Recipes of ops with indices in a tensor. Kernels check every index. A bad one is reported in the
+// run's error word, and nothing is read or written for it.
 #include "engine/ops/array/indexing.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ Result<Recipe> Gather(const GatherAttrs& attrs, const NodeView& node, const Capa
 }
 
 // Sizes of `indices` and strides of x along its axes, innermost first; the stride of `axis` is 0.
-// Neighbours that are contiguous in both are one axis.
+// Neighbouring axes that are contiguous in both are merged.
 struct ElementAxis {
   int64_t size, stride;
 };
@@ -110,7 +110,7 @@ Result<Recipe> GatherND(const GatherNDAttrs& attrs, const NodeView& node,
   return b.Flat(elements, caps).Alone();
 }
 
-// What both scatters share: x is copied to y, then updates[i] is a row of `inner` elements.
+// What both scatters share: x is copied to y, then each updates[i] is a row of `inner` elements.
 struct Scatter {
   bool elements = false;  // ScatterElements' way of naming places
   bool negative = true;   // negative indices count from the end
@@ -128,6 +128,7 @@ Result<Recipe> MakeScatter(const Scatter& s, const NodeView& node, const Capabil
   const TensorDesc y = node.outputs[0].desc();
   const int64_t bytes = BytesOf(y.dtype);
   Recipe recipe;
+  // y begins as a copy of x.
   AddMove(recipe, {0, 0, 0, 0, {{y.elements(), 1, 1}}}, bytes, caps);
   if (s.updates == 0) return recipe;
   if (s.updates > std::numeric_limits<int32_t>::max()) {
@@ -152,8 +153,9 @@ Result<Recipe> MakeScatter(const Scatter& s, const NodeView& node, const Capabil
   auto add_shape = [&](DispatchBuilder& b) {
     for (const auto& [name, value] : s.shape) b.Arg(name, value);
   };
+  // With a reduction: one launch, each of whose work-items goes through all updates in order.
   if (s.reduction != Reduction::kNone) {
-    // Enough work-items for the device; the result is the same for any number.
+    // Enough work-items for the device; the result does not depend on their number.
     const Tuning& tuning = TuningOf(caps);
     const int64_t wanted = std::max<int64_t>(
         tuning.scatter_items + tuning.scatter_items_per_unit * caps.compute_units, 1);
@@ -169,6 +171,7 @@ Result<Recipe> MakeScatter(const Scatter& s, const NodeView& node, const Capabil
     b.Items(inner * classes, caps.Group(grouped ? tuning.loop_group : 1)).AddTo(recipe);
     return recipe;
   }
+  // Without one the last update of a row wins: one launch finds it, one writes it.
   const Scratch last = recipe.AddScratch(std::max<int64_t>(rows, 1) * 4, caps);
   AddFill(recipe, last, std::max<int64_t>(rows, 1), -1, 4, caps);
   DispatchBuilder mark = begin("scatter_mark");

@@ -12,10 +12,10 @@
 namespace oncilla::opencl {
 namespace {
 
-// A plan input's number as the bits that range.cl takes.
+// The number of a plan input as the bits that range.cl takes.
 Result<uint64_t> Bits(const Tensor& value) {
   if (IsInteger(value.dtype())) {
-    // Of two's complement only the low bits matter, so sign extension does no harm.
+    // In two's complement only the low bits matter here, so sign extension does no harm.
     uint64_t bits = 0;
     std::memcpy(&bits, value.bytes().data(), value.bytes().size());
     return bits;
@@ -54,7 +54,7 @@ Result<Recipe> OneHot(const OneHotAttrs& attrs, const NodeView& node, const Capa
   return b.Flat(y.elements(), caps).Alone();
 }
 
-// Both kernels of triangle.cl, up to their operands.
+// The part that both kernels of triangle.cl share, up to their operands.
 DispatchBuilder Triangle(const char* entry, bool upper, const TensorDesc& y) {
   const IndexType index(y.elements(), IndexType::kPlaces);
   DispatchBuilder b(cl::kIndexingTriangle, entry, index);
@@ -65,7 +65,7 @@ DispatchBuilder Triangle(const char* entry, bool upper, const TensorDesc& y) {
   return b;
 }
 
-// A diagonal so far away that a place cannot reach it is as good as any such.
+// Clamps a diagonal that lies outside of the matrix to one that just does.
 int64_t Diagonal(int64_t k, const TensorDesc& y) {
   const int64_t far = std::max(y.shape[y.rank() - 2], y.shape[y.rank() - 1]) + 1;
   return std::clamp(k, -far, far);

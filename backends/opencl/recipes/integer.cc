@@ -26,7 +26,7 @@ void AddTypes(const NodeView& node, IndexType index, DispatchBuilder& b) {
             {"IDX", index.name()}});
 }
 
-// The zero points and the bias that are there.
+// Adds the zero points and the bias where the node has them.
 void AddZerosAndBias(const NodeView& node, const char* const (&names)[2],
                      const char* const (&defines)[2], DispatchBuilder& b) {
   for (size_t i = 0; i < 2; ++i) {
@@ -37,7 +37,7 @@ void AddZerosAndBias(const NodeView& node, const char* const (&names)[2],
   if (node.has_input(4)) b.Define("BIAS", "1").Arg("bias", In{4});
 }
 
-// The defines and arguments of common/requantize.clh.
+// Adds the defines and arguments of common/requantize.clh.
 void AddEpilogue(const IntegerEpilogue& epilogue, const NodeView& node, DispatchBuilder& b) {
   if (epilogue.none()) return;
   b.Define("REQUANTIZED", "1").Arg("scale", In{5});
@@ -111,7 +111,8 @@ Result<Recipe> Requantize(const RequantizeAttrs& attrs, const NodeView& node,
   return b.Flat(total, caps).Alone();
 }
 
-// The CPU's kernel refuses shifts out of range; a device has no way to.
+// The CPU's kernel checks computed shifts and refuses those out of range. A kernel on a device
+// cannot fail so.
 Status RequireConstantShifts(const std::string& mode, const NodeView& node, size_t input) {
   if (mode != "fixed" || node.inputs[input].constant) return Status();
   return Unsupported("opencl: shifts that are computed");

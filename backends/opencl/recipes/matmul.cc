@@ -1,5 +1,5 @@
-// Recipes of MatMul: panels on devices that want wide vectors, tiles in local memory on the others,
-// and one work-item per element for whatever these do not take.
+// Recipes of MatMul: panels on devices that want wide vectors, tiles in local memory on others, and
+// one work-item per element for all products that neither takes.
 #include "backends/opencl/recipes/columns.h"
 #include "backends/opencl/recipes/kernels.h"
 #include "backends/opencl/recipes/matmul_recipe.h"
@@ -9,7 +9,7 @@
 namespace oncilla::opencl {
 namespace {
 
-// The sizes and steps that kernels of one product take, and the batch.
+// Adds the sizes and steps of one product, and its batch.
 void AddSizes(const MatMulGeometry& g, DispatchBuilder& b) {
   b.Index({{"m", g.m}, {"n", g.n}, {"k", g.k}});
   b.Index({{"a_row", g.a_row}, {"a_col", g.a_col}, {"b_row", g.b_row}, {"b_col", g.b_col}});
@@ -31,7 +31,8 @@ Recipe General(const MatMulAttrs& attrs, const MatMulGeometry& g, const NodeView
   return b.Items(total, caps.Group(TuningOf(caps).loop_group)).Loop(g.k).Alone();
 }
 
-// By the constant alone, like everything that decides about packing: weights of one column stay.
+// Decided by the constant alone, like everything about packing. Weights of one column stay
+// unpacked.
 bool IsPacked(const MatMulAttrs& attrs, const Fact& b, const Capabilities& caps) {
   if (!TuningOf(caps).panels || !b.constant || !IsCarried(b.dtype)) return false;
   const Shape shape = b.shape.ToShape();
@@ -90,8 +91,8 @@ Result<Recipe> MatMul(const MatMulAttrs& attrs, const NodeView& node, const Capa
     if (g.m > 1 && g.n > 1 && TakesRegisters(SizesOf(g, a.dtype), caps)) {
       return RegisterMatMul(attrs.activation, g, node, most, caps);
     }
-    // A row or a column fills few lanes of a tile; but one work-item for each of its sums would
-    // wait for memory at every k, which costs more where there are many.
+    // A single row or column fills few lanes of a tile. But one work-item per sum would wait for
+    // memory at every k, which costs more where K is long.
     const bool tiles = (g.m > 1 && g.n > 1) || g.k >= TuningOf(caps).part_least;
     if (!TuningOf(caps).panels && HasTiles(caps) && tiles) {
       return PlannedMatMul(attrs.activation, g, node, most, caps);

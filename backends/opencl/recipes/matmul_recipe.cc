@@ -1,4 +1,4 @@
-// Panels, and what all products share.
+// Products by panels, and what all products share.
 #include "backends/opencl/recipes/matmul_recipe.h"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ void AddStored(DType dtype, DispatchBuilder& b) {
 
 namespace {
 
-// One matrix. T: float, or uint16_t for any 16-bit element.
+// Packs one matrix. T is float, or uint16_t for any 16-bit element.
 template <class T>
 void PackMatrix(const T* b, const PackSource& source, int64_t panel_columns, T* to) {
   for (int64_t first = 0; first < source.columns; first += panel_columns) {
@@ -113,20 +113,20 @@ PanelPlan GenericPanels(const PanelLaunch& launch, int64_t rows, const Capabilit
   const double flops = 2.0 * static_cast<double>(rows * PanelColumns(caps) * p.depth());
   const auto worth = static_cast<int64_t>(
       std::clamp(tuning.panel_flops / std::max(flops, 1.0), 1.0, static_cast<double>(tiles)));
-  // Few items would leave cores idle at the end.
+  // With few work-items, some cores would be idle at the end.
   const int64_t spread = tiles * DivideUp(p.columns, PanelColumns(caps)) * launch.products /
                          (tuning.panel_items_per_unit * caps.compute_units);
   return {rows, std::max<int64_t>(1, std::min(worth, spread))};
 }
 
-// Of the sizes that the kernel's VARIANT lines name, and of divisions that leave every core some
-// work: whoever has more tiles takes them one after the other.
+// The sizes that the kernel's VARIANT lines name, and those divisions of tiles among work-items
+// that leave every core some work.
 std::vector<PanelPlan> AllPanels(const PanelLaunch& launch, const Capabilities& caps) {
   std::vector<PanelPlan> plans;
   const ConvProduct& p = launch.shape;
   const int64_t panels = DivideUp(p.columns, PanelColumns(caps)) * launch.products;
   for (const int64_t rows : {1, 4, 6, 8}) {
-    // More rows than a line has are computed for nothing.
+    // Rows beyond the end of a line are computed for nothing.
     const bool idle_rows = rows > 4 ? rows >= 2 * p.line_rows : rows > 1 && p.line_rows == 1;
     if (rows > PanelOf(caps).most_rows || idle_rows) continue;
     const PanelPlan generic = GenericPanels(launch, rows, caps);

@@ -1,4 +1,4 @@
-// Choice of kernel and geometry for one strided box.
+// Strided boxes: which kernel copies one, and with which geometry.
 #include "backends/opencl/recipes/move.h"
 
 #include <algorithm>
@@ -11,10 +11,11 @@
 namespace oncilla::opencl {
 namespace {
 
-// What the kernels take; a box with more axes becomes several.
+// The axes that the kernels take; a box with more axes becomes several launches.
 constexpr size_t kMostAxes = 8;
 
-// The same box of elements `width` times as wide, if the innermost axis is contiguous.
+// Returns `width` after making elements that many times as wide, where the innermost axis is
+// contiguous.
 int64_t Widen(Move& move, int64_t bytes) {
   if (move.axes.empty() || move.axes.back().from != 1 || move.axes.back().to != 1) return 1;
   std::vector<int64_t> counts = {move.from_start, move.to_start, move.axes.back().size};
@@ -49,14 +50,14 @@ void AddAxes(std::span<const MoveAxis> outer_first, DispatchBuilder& b) {
   }
 }
 
-// In which elements of `unit` bytes both operands begin.
+// Adds where both operands begin, in elements of `unit` bytes.
 void AddStarts(const Move& move, int64_t unit, DispatchBuilder& b) {
   b.Arg("x_start", move.from_start).Arg("y_start", move.to_start);
   b.Arg("x_offset", Offset{false, move.input, unit});
   b.Arg("y_offset", Offset{true, move.output, unit});
 }
 
-// The axis that is contiguous in x while the innermost one is contiguous in y, if tiles pay.
+// The axis that is contiguous in x while the innermost axis is contiguous in y, if tiles pay.
 std::optional<size_t> AcrossAxis(const Move& move, int64_t least) {
   const MoveAxis& inner = move.axes.back();
   if (inner.to != 1 || inner.from == 1 || inner.size < least) return std::nullopt;
@@ -103,7 +104,7 @@ bool AddTranspose(Recipe& recipe, const Move& move, int64_t bytes, const std::st
   return true;
 }
 
-// A box of which a short axis stands beside the one along memory: channels of pictures, first or
+// A box with a short axis beside the contiguous one, such as the channels of pictures, first or
 // last.
 bool AddTransposeFew(Recipe& recipe, const Move& move, int64_t bytes, const std::string& type,
                      const Capabilities& caps) {
@@ -114,7 +115,7 @@ bool AddTransposeFew(Recipe& recipe, const Move& move, int64_t bytes, const std:
     return a.size >= 2 && a.size <= tuning.transpose_few;
   };
   const auto is_long = [&](const MoveAxis& a) { return a.size >= tuning.short_row; };
-  // Innermost in y: the short axis (interleaves), or the long one.
+  // The innermost axis of y is the short one (which interleaves) or the long one.
   for (const bool interleaves : {true, false}) {
     const MoveAxis& inner = move.axes.back();
     if (inner.to != 1 || !(interleaves ? is_few(inner) : is_long(inner))) continue;
@@ -150,8 +151,8 @@ bool AddTransposeFew(Recipe& recipe, const Move& move, int64_t bytes, const std:
   return false;
 }
 
-// As many launches as the box has too many axes: one by one along the shortest, which costs the
-// fewest. The box counts elements `width` times as wide.
+// A box with too many axes becomes several launches, one for each position along its shortest axis,
+// which costs the fewest. The box counts elements `width` times as wide.
 void AddParts(Recipe& recipe, Move move, int64_t width, int64_t element_bytes,
               const Capabilities& caps) {
   const auto shortest =
@@ -215,8 +216,9 @@ void AddMove(Recipe& recipe, Move move, int64_t element_bytes, const Capabilitie
   if (AddTransposeFew(recipe, move, bytes, type, caps)) return;
 
   const auto rank = move.axes.size();
-  // How many axes are left of a box depends on its sizes. Axes of size one fill up to a few counts,
-  // so that new sizes rarely need a new program; along work-item axes they cost nothing.
+  // How many axes a box has left depends on its sizes. It is filled up with axes of size one to one
+  // of a few counts, so that new sizes rarely need a new program; along axes of work-items these
+  // cost nothing.
   const int64_t inner = move.axes.back().size, second = rank > 1 ? move.axes[rank - 2].size : 1;
   const int64_t outer = move.elements() / (inner * second);
   const Tuning& tuning = TuningOf(caps);

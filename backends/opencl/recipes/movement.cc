@@ -1,4 +1,4 @@
-// Recipes of the movement family. Ops that are strided boxes need only a row; the rest is here.
+// Recipes of the movement family. Ops that are strided boxes need only a row; the others are here.
 #include "engine/ops/array/movement.h"
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 namespace oncilla::opencl {
 namespace {
 
-// One axis of a pad as the kernel sees it.
+// One axis of a pad, as the kernel's arguments.
 struct PadArgs {
   int64_t out = 1, before = 0, start = 0, size = 1, in = 1;
   bool whole() const { return before == 0 && start == 0 && size == out && size == in; }
 };
 
-// Neighbours as one axis: both untouched, or constant pads around whole rows.
+// Merges neighbouring axes: both without padding, or constant padding around whole rows.
 std::vector<PadArgs> Merged(PadMode mode, const std::vector<PadArgs>& axes) {
   std::vector<PadArgs> out;
   for (const PadArgs& a : axes) {
@@ -53,7 +53,7 @@ Result<Recipe> Pad(const PadAttrs& attrs, const NodeView& node, const Capabiliti
              inner.in / width};
   }
   const int64_t elements = y.elements() / width;
-  // A source may be looked for up to twice the size of an axis away.
+  // A source index may be computed up to twice the size of an axis away.
   const IndexType index(std::max(SaturatingMul(2, x.elements()), elements), IndexType::kPlaces);
   const bool value = node.has_input(2);
   DispatchBuilder b(cl::kMovementPad, "pad", index);
@@ -99,7 +99,7 @@ Result<Recipe> ReverseSequence(const ReverseSequenceAttrs& attrs, const NodeView
   return b.Error().Flat(x.elements(), caps).Alone();
 }
 
-// The same bytes.
+// Copies the bytes.
 Result<Recipe> Bitcast(const BitcastAttrs&, const NodeView& node, const Capabilities& caps) {
   Recipe recipe;
   AddMove(recipe, {0, 0, 0, 0, {{node.inputs[0].desc().bytes(), 1, 1}}}, 1, caps);

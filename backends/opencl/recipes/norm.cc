@@ -1,5 +1,5 @@
-// Recipes of the normalisation family: a group of work-items per row where rows lie along memory
-// and are long (one work-item with vectors on devices that want these), else a work-item per line.
+// Recipes of the normalisation family: a group of work-items per row where rows are contiguous and
+// long (one work-item with vectors on devices that want these), else a work-item per line.
 #include "engine/ops/nn/norm.h"
 
 #include <algorithm>
@@ -26,7 +26,8 @@ Recipe Launch(DispatchBuilder& b, int64_t groups, int64_t group, int64_t longest
   return b.Groups({groups, 1, 1}, {group, 1, 1}).Loop(longest_loop).Alone();
 }
 
-// Rows by norm/lines.cl: one work-item each, with vectors; not where a driver stops long loops.
+// Whether rows go to norm/lines.cl: one work-item each, with vectors. Not where a driver stops long
+// loops.
 bool TakesLines(const Fact& x, const Capabilities& caps) {
   return TuningOf(caps).lines && caps.max_loop_trips == 0 && x.dtype != DType::kF64;
 }
@@ -40,7 +41,7 @@ Recipe LaunchLines(DispatchBuilder& b, int64_t rows, int64_t n) {
   return b.Groups({rows, 1, 1}).Loop(n).Alone();
 }
 
-// Work-items for a row of n elements: a few elements for each.
+// Work-items for a row of n elements: each takes a few elements.
 int64_t RowGroup(int64_t n, const Capabilities& caps) {
   const Tuning& tuning = TuningOf(caps);
   const int64_t items = std::max<int64_t>(n / tuning.row_elements, 1);
@@ -48,7 +49,7 @@ int64_t RowGroup(int64_t n, const Capabilities& caps) {
   return std::min(caps.Group(tuning.flat_group), static_cast<int64_t>(most));
 }
 
-// Rows that a group can hold in registers, which it then reads once.
+// Lets a group hold a row in registers where it fits, so that memory is read once.
 void AddEach(int64_t n, int64_t group, const Capabilities& caps, DispatchBuilder& b) {
   const auto each = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(DivideUp(n, group))));
   if (each <= TuningOf(caps).held_elements) b.Define("EACH", StrCat(std::max<int64_t>(each, 4)));
@@ -79,7 +80,7 @@ Result<Recipe> Softmax(const SoftmaxAttrs& attrs, const NodeView& node, const Ca
 }
 
 // How a scale or offset is read for element k of a row: element k / step % size. Nothing when it is
-// stretched along several axes that do not lie together.
+// broadcast along several axes that are not neighbours.
 struct Stretch {
   int64_t step = 1, size = 1;
 };
@@ -102,7 +103,7 @@ Result<Recipe> LayerNorm(const LayerNormAttrs& attrs, const NodeView& node,
   const int64_t n = shape.Product(axis, shape.rank()), rows = shape.Product(0, axis);
   if (n * rows == 0) return Recipe();
   const Shape normalized(shape.begin() + axis, shape.end());
-  // Vectors of scales and offsets: one of a narrow or plain float for each element.
+  // Whether scale and offset can be read as vectors: one float or 16-bit float for each element.
   const auto along = [&](size_t i) {
     return !node.has_input(i) || (node.inputs[i].dtype != DType::kF64 &&
                                   StretchOf(normalized, node.inputs[i].shape.ToShape())->size == n);
@@ -201,7 +202,7 @@ Result<Recipe> LpNormalize(const LpNormalizeAttrs& attrs, const NodeView& node,
 Result<Recipe> Lrn(const LrnAttrs& attrs, const NodeView& node, const Capabilities& caps) {
   ONCILLA_ASSIGN(const AroundAxis at, Around(node.inputs[0].desc().shape, attrs.axis));
   if (at.elements() == 0) return Recipe();
-  // Neighbours beyond the ends are none, so a window need not be longer than the line.
+  // There are no neighbours beyond the ends, so a window need not be longer than the line.
   const int64_t before = std::min((attrs.size - 1) / 2, at.size);
   const int64_t behind = std::min(attrs.size - 1 - (attrs.size - 1) / 2, at.size);
   DispatchBuilder b = Begin(cl::kNormLineNorm, "lrn", at.elements(), node.inputs[0]);

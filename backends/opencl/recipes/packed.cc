@@ -1,5 +1,5 @@
-// Recipes of products with packed weights: a lane for each column where constants can be laid out
-// for that, else a group of work-items for each column and a few rows.
+// Recipes of products with packed weights: a lane for each column where the constants can be laid
+// out for that, else a group of work-items for each column and a few rows.
 #include "engine/ops/math/packed.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kChunk = 16;  // bytes of a column that packed/columns.cl reads at once
 
-// By the constants alone, which are laid out before sizes are known. Groups may shrink later, so
-// that their size does not count.
+// Decided by the constants alone, which are laid out before sizes are known. The size of groups
+// does not count, because groups may still shrink.
 bool IsLaidOut(const MatMulPackedAttrs& attrs, const NodeView& node, const Capabilities& caps) {
   const auto constant = [&](size_t i) { return !node.has_input(i) || node.inputs[i].constant; };
   if (TuningOf(caps).panels || !caps.local_groups || !IsCarried(node.inputs[0].dtype) ||
@@ -28,7 +28,7 @@ bool IsLaidOut(const MatMulPackedAttrs& attrs, const NodeView& node, const Capab
   return weights.rank() == 3 && weights[2] % kChunk == 0 && weights.elements() > 0;
 }
 
-// [outer][middle][bytes] as [middle][outer][bytes].
+// Exchanges two axes: [outer][middle][bytes] becomes [middle][outer][bytes].
 Packing Exchanged(std::string name, int64_t outer, int64_t middle, int64_t bytes) {
   const auto pack = [=](const Tensor& constant, std::span<std::byte> to) {
     const std::byte* from = constant.bytes().data();
@@ -42,7 +42,7 @@ Packing Exchanged(std::string name, int64_t outer, int64_t middle, int64_t bytes
   return {std::move(name), outer * middle * bytes, pack};
 }
 
-// Zeros [columns][bytes of blocks], `bits` each, as bytes [blocks][columns].
+// Unpacks zero points [columns][bytes of blocks] of `bits` bits to bytes [blocks][columns].
 Packing UnpackedZeros(int64_t columns, int64_t blocks, int64_t bits) {
   const auto pack = [=](const Tensor& constant, std::span<std::byte> to) {
     const std::byte* from = constant.bytes().data();
@@ -80,7 +80,7 @@ Recipe Columns(const MatMulPackedAttrs& attrs, const NodeView& node, const Capab
   const int64_t columns = weights[0], block_chunks = weights[2] / kChunk;
   const int64_t chunks = weights[1] * block_chunks;
   const int64_t total = node.outputs[0].desc().elements(), rows = total / columns;
-  // A device that can do with less has a group of a single work-item.
+  // On a device that needs no larger group, a group is a single work-item.
   const std::optional<ColumnGroup> usual = ColumnGroupOf(rows, columns, caps);
   ColumnGroup group = usual.value_or(ColumnGroup{1, 1, std::min<int64_t>(rows, 1)});
   Recipe recipe;
@@ -125,7 +125,7 @@ Result<Recipe> MatMulPacked(const MatMulPackedAttrs& attrs, const NodeView& node
   const int64_t block_bytes = weights.shape[rank - 1], bytes = blocks * block_bytes;
   const int64_t rows = total / columns;
   const bool chosen = node.has_input(4), zeros = node.has_input(3);
-  // Rows that go through one matrix share what is unpacked.
+  // Rows that use the same matrix share the unpacked weights.
   constexpr int64_t kMostRows = 8;
   const int64_t tile =
       chosen

@@ -1,4 +1,4 @@
-// Recipes of pools: one work-item per vector of channels and some pixels of a row, or one per
+// Recipes of pools: one work-item per vector of channels and several pixels of a row, or one per
 // element.
 #include "engine/ops/nn/pool.h"
 
@@ -10,7 +10,7 @@
 namespace oncilla::opencl {
 namespace {
 
-// The least value of a dtype, as a token.
+// The lowest value of a dtype, as a token.
 std::string Least(DType dtype) {
   switch (dtype) {
     case DType::kI8:
@@ -28,7 +28,8 @@ std::string Least(DType dtype) {
 
 using Operands = std::initializer_list<std::pair<std::string, Arg>>;
 
-// What all windows have in common, up to WINDOW_PARAMS. `defines` end with the index type.
+// What all kernels over windows have in common, up to WINDOW_PARAMS. `defines` ends with the index
+// type.
 DispatchBuilder Begin(const Source& source, const char* entry, Defines defines, Operands operands,
                       const WindowGeometry& g, const NodeView& node) {
   const int64_t elements = node.outputs[0].desc().elements();
@@ -41,7 +42,7 @@ DispatchBuilder Begin(const Source& source, const char* entry, Defines defines, 
   return b;
 }
 
-// The same of a pool, whose own defines come first.
+// The same for a pool, whose own defines come first.
 DispatchBuilder BeginPool(const char* entry, Defines defines, Operands operands,
                           const WindowGeometry& g, const NodeView& node, const Capabilities& caps) {
   const DType dtype = node.inputs[0].dtype;
@@ -52,7 +53,7 @@ DispatchBuilder BeginPool(const char* entry, Defines defines, Operands operands,
   return b;
 }
 
-// The window over x, checked.
+// The window over x, with its sizes checked.
 Result<WindowGeometry> GeometryOf(const PoolWindow& window, const NodeView& node) {
   ONCILLA_ASSIGN(const WindowGeometry g, PoolGeometry(window, node));
   ONCILLA_TRY(CheckSizes(g));
@@ -60,8 +61,8 @@ Result<WindowGeometry> GeometryOf(const PoolWindow& window, const NodeView& node
 }
 bool IsEmpty(const NodeView& node) { return node.outputs[0].desc().elements() == 0; }
 
-// Pools that only want the values of floats go through vectors of channels. On CPU devices a
-// work-item takes whole rows, on GPUs a pixel.
+// Pools of floats without indices take vectors of channels. On CPU devices a work-item takes whole
+// rows, on GPUs a pixel.
 bool TakesVectors(const NodeView& node) {
   return node.inputs[0].dtype == DType::kF32 || node.inputs[0].dtype == DType::kF16 ||
          node.inputs[0].dtype == DType::kBF16;
@@ -78,7 +79,7 @@ DispatchBuilder BeginVectors(const char* entry, const WindowGeometry& g, const N
       std::max(node.inputs[0].desc().elements(), node.outputs[0].desc().elements()));
   DispatchBuilder b(cl::kPoolVectors, entry, index);
   b.Define({{"T", TypeName(node.inputs[0].dtype)}, {"VEC", StrCat(vector)}, {"IDX", index.name()}});
-  // Small windows are read at once.
+  // Small windows are unrolled and read at once.
   const int64_t rows = g.axis[1].kernel, columns = g.axis[2].kernel;
   if ((rows == 2 || rows == 3) && rows == columns) {
     b.Define({{"ROWS", StrCat(rows)}, {"COLUMNS", StrCat(columns)}});
@@ -126,7 +127,7 @@ Result<Recipe> LpPool(const LpPoolAttrs& attrs, const NodeView& node, const Capa
   return b.Float("p", static_cast<double>(attrs.p)).Alone();
 }
 
-// Channels-last windows of x as rows of y.
+// Copies channels-last windows of x to the rows of y.
 Result<Recipe> ExtractPatches(const ExtractPatchesAttrs& attrs, const NodeView& node,
                               const Capabilities& caps) {
   ONCILLA_ASSIGN(const WindowGeometry g, GeometryOf(attrs, node));
@@ -137,7 +138,7 @@ Result<Recipe> ExtractPatches(const ExtractPatchesAttrs& attrs, const NodeView& 
   return b.Flat(node.outputs[0].desc().elements(), caps).Alone();
 }
 
-// Integers are summed up in their own type, where they wrap.
+// Integers are summed in their own type, where they wrap.
 std::string OwnType(DType dtype) {
   if (IsFloat(dtype)) return CarrierType(CarrierOf(dtype));
   const std::string size = BytesOf(dtype) == 1   ? "char"

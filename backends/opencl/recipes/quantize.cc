@@ -1,5 +1,5 @@
-// Recipes of quantisation by scale and zero point: a work-item per element. Ranges, types of few
-// bits and divisions in another precision than float are left to the CPU.
+// Recipes of quantisation by scale and zero point: a work-item per element. Quantisation by ranges,
+// types of fewer than 8 bits, and divisions in another precision than float stay on the CPU.
 #include "engine/ops/math/quantize.h"
 
 #include "backends/opencl/recipes/dispatch_builder.h"
@@ -39,7 +39,7 @@ Status CheckDequantize(const DequantizeLinearAttrs& attrs, const NodeView& node,
   return CheckTypes(node, attrs.to, node.inputs[0].dtype, kStored8And16 | Set(DType::kI32));
 }
 
-// Operands, sizes and steps, which both kernels take alike.
+// Adds the operands, sizes and steps, which both kernels have alike.
 Result<DispatchBuilder> Begin(std::string entry, const NodeView& node, int64_t axis,
                               int64_t block) {
   const Shape x = node.inputs[0].desc().shape;
@@ -88,7 +88,7 @@ Result<Recipe> Dequantize(const DequantizeLinearAttrs& attrs, const NodeView& no
   return Launch(b, node, caps);
 }
 
-// Elements are only copied: types of one size share a program.
+// Elements are only copied, so types of one size share a program.
 Status CheckByteTable(const NoAttrs&, const NodeView& node, const Capabilities&) {
   const DType to = node.outputs[0].dtype;
   if ((Set(to) & kFixedSize) == 0) return Unsupported("opencl has no ByteTable of ", to);

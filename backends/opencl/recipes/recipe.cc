@@ -32,7 +32,7 @@ struct ArgPrinter {
   }
 };
 
-// "64" or "64,2": trailing ones say nothing.
+// Prints "64" or "64,2": trailing ones are left out.
 void PrintSizes(std::ostream& out, const std::array<int64_t, 3>& sizes) {
   size_t count = 3;
   while (count > 1 && sizes[count - 1] == 1) --count;
@@ -152,7 +152,7 @@ std::string NameOf(const Recipe& recipe) {
     path = path.substr(0, path.rfind('.'));
     if (!name.empty()) name += " + ";
     name += path;
-    // A file's main kernel has its name.
+    // The main kernel of a file has the file's name.
     if (path.substr(path.find('/') + 1) != d.entry) name += ":" + d.entry;
     for (const auto& [define, value] : d.defines) {
       const bool number = !value.empty() && value.find_first_not_of("0123456789") == value.npos;

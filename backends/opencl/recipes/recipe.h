@@ -27,7 +27,7 @@ namespace oncilla::opencl {
 // it lies in; an absent or empty one is some small buffer that must not be touched.
 struct In {
   int index;
-  // Of a constant whose packing has parts: where the one begins, a multiple of
+  // For a constant whose packing has parts: where the part begins, a multiple of
   // Capabilities::base_alignment, and its bytes; 0: all that follow.
   int64_t offset = 0, bytes = 0;
   // Read only where something rare happens; estimates of time leave it out.

@@ -1,4 +1,4 @@
-// Recipes of recurrent layers: a launch per step (two for a Gru that resets before its product).
+// Recipes of recurrent layers: one launch per step (two for a Gru that resets before its product).
 #include "engine/ops/nn/recurrent.h"
 
 #include <algorithm>
@@ -13,10 +13,10 @@ namespace oncilla::opencl {
 namespace {
 
 // KIND of step.cl: what a launch computes. A Gru that resets before its product takes two launches
-// per step, the gates and then the state.
+// per step, one for the gates and one for the state.
 enum class StepKind { kRnn = 0, kGru = 1, kLstm = 2, kGruGates = 3, kGruState = 4 };
 
-// What is left of each sample's state after no step at all.
+// Without any step, the state of each sample is its initial state.
 void AddStart(const NodeView& node, bool lstm, int64_t state, Recipe& recipe,
               const Capabilities& caps) {
   const int64_t bytes = BytesOf(node.outputs[0].dtype);
@@ -49,7 +49,8 @@ Result<Recipe> Recurrent(const RecurrentAttrs& attrs, const NodeView& node,
   const int64_t carry = y.dtype == DType::kF64 ? 8 : 4;
   const Scratch z = recipe.AddScratch(halves ? state * carry : carry, caps);
   const Scratch rh = recipe.AddScratch(halves ? state * carry : carry, caps);
-  // Of 16-bit tensors the state goes from step to step in float: h of two steps in turn, and c.
+  // For 16-bit tensors the state goes from step to step in float: two copies of h, which alternate,
+  // and c.
   const bool keep = BytesOf(y.dtype) == 2;
   const Scratch kept_h = keep ? recipe.AddScratch(2 * state * carry, caps) : z;
   const Scratch kept_c = keep && lstm ? recipe.AddScratch(state * carry, caps) : z;
@@ -94,7 +95,7 @@ Result<Recipe> Recurrent(const RecurrentAttrs& attrs, const NodeView& node,
   return recipe;
 }
 
-// Every column of every head's matrix goes through all steps by itself.
+// Every column of every head's matrix goes through all steps independently.
 Result<Recipe> LinearAttention(const LinearAttentionAttrs& attrs, const NodeView& node,
                                const Capabilities& caps) {
   const TensorDesc query = node.inputs[0].desc(), value = node.inputs[2].desc();
@@ -118,7 +119,8 @@ Result<Recipe> LinearAttention(const LinearAttentionAttrs& attrs, const NodeView
   b.Arg("query", In{0}).Arg("key", In{1}).Arg("value", In{2});
   b.Arg("start", In{node.has_input(3) ? 3 : 0});
   b.Arg("decay", In{attrs.decays() ? 4 : 0}).Arg("beta", In{attrs.corrects() ? 5 : 0});
-  // The state goes from step to step as it is computed, whatever type it leaves in.
+  // The state stays in the type it is computed in from step to step, whatever type it is stored in
+  // at the end.
   const bool wide = query.dtype == DType::kF64 || state.dtype == DType::kF64;
   if (wide) b.Define("WIDE", "1");
   const Scratch kept =
@@ -135,7 +137,7 @@ Result<Recipe> LinearAttention(const LinearAttentionAttrs& attrs, const NodeView
   return recipe;
 }
 
-// Gates of the queries' type; sizes that are computed in int.
+// Gates must have the type of the queries, and the sizes must fit int.
 Status CanAttendLinearly(const LinearAttentionAttrs& attrs, const NodeView& node,
                          const Capabilities&) {
   for (size_t i : {size_t{4}, size_t{5}}) {

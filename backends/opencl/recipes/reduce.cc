@@ -1,8 +1,8 @@
 // Recipes of the reduce family.
 //
-// One kernel reduces any set of axes: a group takes some outputs side by side, where they lie side
-// by side in memory, and cuts the elements of each into parts. A long reduction to few outputs runs
-// in two launches, the first of which leaves partial results in scratch memory.
+// One kernel reduces any set of axes. A group takes some outputs, neighbours where these are
+// contiguous in memory, and cuts the elements of each into parts. A long reduction to few outputs
+// takes two launches, of which the first leaves partial results in scratch memory.
 #include "engine/ops/math/reduce.h"
 
 #include <algorithm>
@@ -23,13 +23,13 @@ int64_t PowerAbove(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
 }
 
-// What partial results are stored in.
+// The dtype of partial results.
 DType PartialOf(DType t) {
   if (t == DType::kF64) return DType::kF64;
   return IsFloat(t) ? DType::kF32 : IsSigned(t) ? DType::kI64 : DType::kU64;
 }
 
-// Outputs side by side, and parts of each, in one group.
+// Outputs of one group, and parts of each.
 struct GroupShape {
   int64_t outputs = 1, parts = 1;
 };
@@ -50,16 +50,16 @@ struct Reduction {
   int64_t count = 0;                 // elements of a set, for the mean
 };
 
-// What one work-item reduces with vectors: outputs side by side, or elements of an output.
+// What a work-item reduces with vectors: neighbouring outputs, or the elements of one output.
 enum class VectorKernel { kNone, kColumns, kLines };
 VectorKernel VectorsOf(const Reduction& r, const ReduceLoops& loops, const Capabilities& caps) {
   const bool narrow = r.from == DType::kF32 || r.from == DType::kF16 || r.from == DType::kBF16;
-  // A driver that stops long loops gets the groups' kernels, whose loops are short.
+  // A driver that stops long loops gets the kernel for groups, whose loops are short.
   if (!TuningOf(caps).lines || caps.max_loop_trips > 0 || !narrow || r.kind == "LogSumExp" ||
       r.kind == "Prod") {
     return VectorKernel::kNone;
   }
-  // Short runs would be mostly ends of vectors.
+  // Short runs would be mostly the ends of vectors.
   const int64_t vector = PanelOf(caps).vector;
   if (!loops.kept.empty() && loops.kept.back().stride == 1) {
     return loops.kept.back().size >= vector ? VectorKernel::kColumns : VectorKernel::kNone;
@@ -70,7 +70,7 @@ VectorKernel VectorsOf(const Reduction& r, const ReduceLoops& loops, const Capab
              : VectorKernel::kNone;
 }
 
-// One launch: `pieces` partial results per output.
+// One launch, which leaves `pieces` partial results per output.
 Dispatch Launch(const Reduction& r, const ReduceLoops& loops, int64_t most, int64_t piece,
                 int64_t pieces, const Arg& x, const Arg& y, const Capabilities& caps) {
   const bool columns = !loops.kept.empty() && loops.kept.back().stride == 1;
@@ -85,7 +85,7 @@ Dispatch Launch(const Reduction& r, const ReduceLoops& loops, int64_t most, int6
                             index);
   b.Arg("x", x).Arg("y", y);
   if (r.largest != nullptr) b.Arg("shift", *r.largest);
-  // Innermost first; the outermost size is not needed.
+  // Innermost axis first; the outermost size is not needed.
   auto add_axes = [&](const std::vector<ReduceLoops::Axis>& axes, const char* size,
                       const char* stride) {
     auto at = [&](size_t i) {
@@ -130,7 +130,7 @@ void AddReduction(Reduction r, const ReduceLoops& loops, int64_t most, const Arg
                   const Capabilities& caps, Recipe& recipe) {
   if (loops.outputs == 0) return;
   r.count = loops.count;
-  // Enough groups to fill a device; more pieces only where they stay long.
+  // Enough groups to fill the device; more pieces only as long as each stays long.
   const Tuning& tuning = TuningOf(caps);
   const bool columns = !loops.kept.empty() && loops.kept.back().stride == 1;
   const VectorKernel vectors = VectorsOf(r, loops, caps);
@@ -171,7 +171,7 @@ Result<Recipe> Reduce(const ReduceAttrs& attrs, const NodeView& node, const Capa
   const ReduceLoops loops = MakeReduceLoops(in.shape, axes);
   const std::string kind(node.op->name.substr(std::string_view("Reduce").size()));
   if (kind == "Mean" && IsInteger(in.dtype) && loops.count == 0 && loops.outputs > 0) {
-    return InvalidArgument("the mean of no integers");
+    return InvalidArgument("the mean of no integers is undefined");
   }
   const int64_t most = std::max(in.elements(), loops.outputs);
   Recipe recipe;
@@ -239,8 +239,8 @@ Result<Recipe> Cumulate(const CumulativeAttrs& attrs, const NodeView& node,
   return b.Items(at.lines(), group).Loop(at.size).Alone();
 }
 
-// An axis is cut into chunks of so many elements, or of twice k; the kernel's work is the elements
-// times the chunk. What is found in each is searched again, until one chunk is left.
+// The length of the chunks that an axis is cut into. The kernel's work is the elements times the
+// chunk. The candidates found in the chunks are searched again, until one chunk is left.
 int64_t TopKChunk(int64_t k, const Capabilities& caps) {
   return std::max(TuningOf(caps).topk_chunk, SaturatingMul(k, int64_t{2}));
 }
@@ -253,7 +253,8 @@ Result<Recipe> TopK(const TopKAttrs& attrs, const NodeView& node, const Capabili
   Recipe recipe;
   if (k <= 0 || in.elements() == 0) return recipe;
   const IndexType index(in.elements());
-  // The candidates, and their places on the axis once they are not the axis itself.
+  // The candidates, and their positions on the axis once the candidates are no longer the axis
+  // itself.
   Arg values = oncilla::opencl::In{0}, places = oncilla::opencl::In{0};
   for (int64_t size = at.size, round = 0;; ++round) {
     const int64_t chunk = std::min(size, TopKChunk(k, caps)), chunks = DivideUp(size, chunk);
@@ -293,7 +294,7 @@ Status CheckTopK(const TopKAttrs& attrs, const NodeView& node, const Capabilitie
   return Unsupported("opencl: TopK of the first ", k[0], ", above ", most);
 }
 
-// Roots and logarithms of integers are exact on the CPU only.
+// Roots and logarithms of integers are exact only on the CPU.
 constexpr KernelRow kRows[] = {
     Row<Reduce>("ReduceSum", kNumbers),      Row<Reduce>("ReduceMean", kNumbers),
     Row<Reduce>("ReduceMax", kNumbers),      Row<Reduce>("ReduceMin", kNumbers),

@@ -1,4 +1,4 @@
-// Recipes of ops that read an image between its pixels: one work-item per element.
+// Recipes of ops that sample an image between its pixels: one work-item per element.
 #include "engine/ops/nn/sampling.h"
 
 #include "backends/opencl/recipes/dispatch_builder.h"
@@ -60,7 +60,7 @@ Result<Recipe> RoiAlign(const RoiAlignAttrs& attrs, const NodeView& node,
   return b.Flat(y.elements(), caps).Alone();
 }
 
-// f64 places are read as float, so they need double arithmetic only to be loaded.
+// Coordinates in f64 are read as float, so double arithmetic is needed only to load them.
 template <class Attrs>
 Status CheckPlaces(const Attrs&, const NodeView& node, const Capabilities& caps) {
   if (node.inputs[1].dtype != DType::kF64 || caps.fp64) return Status();

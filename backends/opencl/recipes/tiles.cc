@@ -1,4 +1,4 @@
-// Choosing tiles by cost, and the recipes of tiled products and convolutions.
+// Products and convolutions by tiles: choosing a tile and a division of K by cost, and the recipes.
 #include "backends/opencl/recipes/tiles.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ int64_t NominalCores(const Capabilities& caps) {
 
 namespace {
 
-// Parts begin at multiples of every tile's slice, so that they are the same for all tiles.
+// Parts begin at multiples of every tile's slice, so that the parts do not depend on the tile.
 constexpr int64_t kPartStep = 16;
 
 bool Fits(const Tile& tile, const Capabilities& caps) {
@@ -25,7 +25,7 @@ bool Fits(const Tile& tile, const Capabilities& caps) {
          tile.local_bytes() <= caps.local_memory &&
          (tile.sub_group == 0 || tile.sub_group == caps.sub_group);
 }
-// Sub-groups have no edges along K and columns.
+// Kernels on sub-groups do not handle edges along K and columns.
 bool Suits(const Tile& tile, const ProductSizes& p) {
   return tile.sub_group == 0 ||
          (p.sub_groups && p.depth % tile.slice == 0 && p.columns % tile.columns() == 0);
@@ -33,9 +33,9 @@ bool Suits(const Tile& tile, const ProductSizes& p) {
 
 int64_t PartK(int64_t depth, int64_t parts) { return RoundUp(DivideUp(depth, parts), kPartStep); }
 
-// Clocks of a device with `cores`. Groups are dealt to the cores evenly; those of one core work
-// together, as many as are resident, and each round of them pays what stands outside of the loop.
-// Never faster than the shared cache brings the operands.
+// Clocks on a device with `cores`. Groups are dealt evenly to the cores. On one core, as many
+// groups as are resident run together, and each such round pays the cost outside of the loop. The
+// result is never less than the time in which the shared cache delivers the operands.
 double Clocks(const TileRow& row, const ProductSizes& p, int64_t parts, int64_t cores,
               const Tuning& tuning) {
   const Tile& tile = row.tile;
@@ -49,7 +49,7 @@ double Clocks(const TileRow& row, const ProductSizes& p, int64_t parts, int64_t 
   const double each = std::ceil(groups / static_cast<double>(cores));
   const auto resident = static_cast<double>(cost.resident);
   const auto round = [&](double now) {
-    // Few groups do not hide what each of them waits for.
+    // With few groups on a core, nothing hides the latency of each.
     const double slice = std::max(cost.full, cost.alone / now);
     return now * slices * slice + cost.outside * std::max(1.0, now / 2);
   };
@@ -85,7 +85,7 @@ int64_t PartElements(const ProductSizes& p, int64_t parts) {
                        SaturatingMul(p.rows, PaddedColumns(p.columns)));
 }
 
-// Whether K may be divided so.
+// Whether K may be divided into `parts`.
 bool MayDivide(const ProductSizes& p, int64_t parts, const Capabilities& caps) {
   const Tuning& tuning = TuningOf(caps);
   return parts <= tuning.most_parts && p.depth / parts >= tuning.part_least &&
@@ -93,7 +93,7 @@ bool MayDivide(const ProductSizes& p, int64_t parts, const Capabilities& caps) {
          SaturatingMul(PartElements(p, parts), 4) <= caps.max_allocation / 4;
 }
 
-// Into how many parts K is divided at least.
+// The least number of parts that K is divided into.
 int64_t FewestParts(const ProductSizes& p) {
   return p.longest_part > 0 ? DivideUp(p.depth, p.longest_part) : 1;
 }
@@ -132,9 +132,9 @@ void AddTile(const Tile& tile, bool parts, const Tuning& tuning, DispatchBuilder
             {"PART", Flag(parts)}});
 }
 
-// The launches of one product: `b` has its operands a and b and gets the rest up to the sizes that
-// both kernels have in common. Where K is divided, a second one adds up the parts; or whoever asked
-// for them apart.
+// The launches of one product. `b` already has the operands a and b, and gets the other arguments
+// up to the sizes, which both kernels share. Where K is divided, a second launch adds up the parts,
+// unless the caller asked for them apart.
 class Launches {
  public:
   Launches(const ProductSizes& sizes, const TilePlan& plan, const std::string& activation,
@@ -146,12 +146,12 @@ class Launches {
         node_(node),
         caps_(caps) {}
 
-  // The largest place in a tensor or in the parts, given that of the operands.
+  // The largest index into a tensor or the parts, given the largest index into the operands.
   int64_t Most(int64_t most) const {
     return std::max(most, in_parts_ ? PartElements(sizes_, plan_.parts) : 0);
   }
 
-  // Up to the sizes.
+  // Adds everything up to the sizes.
   void Begin(DispatchBuilder& b, IndexType index, Recipe& recipe) {
     b.Define({{"T", TypeName(node_.inputs[0].dtype)}, {"IDX", index.name()}});
     AddTile(plan_.tile, in_parts_, TuningOf(caps_), b);
@@ -173,7 +173,7 @@ class Launches {
              {plan_.tile.threads(), 1, 1});
   }
   Scratch parts() const { return parts_; }
-  // The second launch, if there is one.
+  // Adds the second launch, if there is one.
   void Join(const JoinSteps& steps, IndexType index, Recipe& recipe) {
     if (!in_parts_) return;
     AddJoin(sizes_, plan_.parts, parts_, steps, activation_, node_, index, caps_, recipe);
@@ -252,8 +252,8 @@ bool HasTiles(const Capabilities& caps) {
 
 namespace {
 
-// A quad is one access where its elements are neighbours, and all lines and products begin at
-// quads.
+// A quad can be read by one access where its elements are contiguous, and all lines and products
+// begin at multiples of a quad.
 struct Layout {
   bool a_along, a_wide, b_along, b_wide;
 };
@@ -263,7 +263,7 @@ Layout LayoutOf(const MatMulGeometry& g) {
     for (int i = 0; i < steps.rank(); ++i) all = all && steps[i] % 4 == 0;
     return all;
   };
-  // Of a single line the step to the next one does not matter.
+  // With a single line, the step to the next line does not matter.
   const bool a_along = g.a_col == 1, b_along = g.b_col != 1 || (g.n == 1 && g.b_row == 1);
   const bool a_quads = a_along ? g.k % 4 == 0 && (g.m == 1 || g.a_row % 4 == 0)
                                : g.a_row == 1 && g.m % 4 == 0 && g.a_col % 4 == 0;
@@ -283,10 +283,10 @@ ProductSizes SizesOf(const MatMulGeometry& g, DType dtype) {
 
 namespace {
 
-// The launch of a product; returns the type of places.
+// Adds the launch of a product; returns the type of its indices.
 IndexType AddMatMul(Launches& launches, const MatMulGeometry& g, const TilePlan& plan, const Arg& a,
                     const Arg& b_arg, int64_t most, Recipe& recipe) {
-  // Places run ahead of the last slice by one.
+  // Indices run one slice ahead of the last one.
   const int64_t beyond = SaturatingMul(g.k + 2 * plan.tile.slice, std::max(g.a_col, g.b_row));
   const IndexType index(launches.Most(std::max({most, beyond, g.m + plan.tile.rows()})));
   const bool sub_groups = plan.tile.sub_group > 0;
@@ -337,7 +337,7 @@ std::string SizesText(const ProductSizes& p) {
   return StrCat(p.rows, "x", p.columns, "x", p.depth,
                 p.products == 1 ? std::string() : StrCat("*", p.products));
 }
-// How a and b lie: 't' for one that is read across its lines, '4' for one that is read in quads.
+// How a and b lie in memory: 't' for an operand read across its lines, '4' for one read in quads.
 std::string SizesText(const MatMulGeometry& g, DType dtype) {
   const Layout layout = LayoutOf(g);
   return StrCat(SizesText(SizesOf(g, dtype)), " ", layout.a_along ? "n" : "t",
@@ -385,8 +385,8 @@ ProductSizes SizesOf(const WindowGeometry& g) {
 
 namespace {
 
-// The largest place that a convolution computes: those of pixels may lie in the padding on all
-// sides, and those of the filter go on to row `depth`.
+// The largest index that a convolution computes. Indices of pixels may lie in the padding on any
+// side, and those of the filter run to row `depth`.
 int64_t MostPlace(const WindowGeometry& g, int64_t depth, int64_t tile_rows, const NodeView& node) {
   int64_t around = SaturatingMul(g.batch, g.in_channels);
   for (const WindowAxis& axis : g.axis) {
@@ -397,7 +397,7 @@ int64_t MostPlace(const WindowGeometry& g, int64_t depth, int64_t tile_rows, con
                    SaturatingMul(depth, g.out_channels), g.batch * g.out_pixels() + tile_rows});
 }
 
-// The filter as [tap][run][out_channels]; made by a launch of its own where it is not constant.
+// The filter as [tap][run][out_channels]. Where it is not constant, a launch of its own makes it.
 Arg FilterInRuns(const WindowGeometry& g, int64_t run, bool packed, const NodeView& node,
                  const Capabilities& caps, Recipe& recipe) {
   const int64_t in_group = g.in_channels / g.groups;
@@ -416,20 +416,20 @@ Arg FilterInRuns(const WindowGeometry& g, int64_t run, bool packed, const NodeVi
   return filter;
 }
 
-// A bit for each tap of an axis.
+// Adds a mask with one bit per tap of each axis.
 void AddSeen(const WindowGeometry& g, DispatchBuilder& b) {
   const int64_t bits = g.axis[0].kernel + g.axis[1].kernel + g.axis[2].kernel;
   if (bits <= 64) b.Define("SEEN", bits <= 32 ? "uint" : "ulong");
 }
 
-// What both kernels of convolutions take at their ends.
+// Adds the last arguments, which both kernels of convolutions share.
 void AddFilter(const WindowGeometry& g, int64_t run, DispatchBuilder& b) {
   b.Int({{"run", RoundUp(run, 4)}, {"channels", g.in_channels}});
   b.Int({{"out_channels", g.out_channels}, {"in_group", g.in_channels / g.groups}});
   AddWindow(g, b);
 }
 
-// Groups of x by y work-items, each of some quads of columns and 4 rows.
+// Groups of x by y work-items, each of which takes 4 rows and some quads of columns.
 struct RegisterPlan {
   int64_t x, y, quads;
   std::string name() const { return StrCat("GX=", x, " GY=", y, " QUADS=", quads); }
@@ -443,7 +443,7 @@ RegisterPlan ChooseRegisters(std::string layer, const ProductSizes& p, int64_t q
   const Tuning& tuning = TuningOf(caps);
   const auto all = [&] {
     std::vector<RegisterPlan> plans;
-    // Those of the VARIANT lines of both kernels.
+    // The sizes that the VARIANT lines of both kernels name.
     for (const RegisterPlan& plan : {RegisterPlan{4, 4, 1}, RegisterPlan{4, 4, 2},
                                      RegisterPlan{4, 16, 1}, RegisterPlan{4, 16, 2}}) {
       if (Fits(plan, p, caps)) plans.push_back(plan);

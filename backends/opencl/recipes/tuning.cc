@@ -1,17 +1,17 @@
-// The table of tuning.h. Each number has the reason that was given with it or that follows from its
-// kernel. "Unmeasured" stands where neither is known: the number was chosen with the kernel, the
-// comment says what it weighs, and a measurement may well move it.
+// The table of tuning.h. Each number has the reason that was recorded with it or that follows from
+// its kernel. "Unmeasured" marks numbers that were chosen with the kernel and never measured: the
+// comment says what they trade, and a measurement may well change them.
 #include "backends/opencl/recipes/tuning.h"
 
 namespace oncilla::opencl {
 namespace {
 
-// Tiles with their costs. The costs were not measured: they come from an instruction model
-// (registers, resident groups, issue slots and local memory of what the makers' compilers make of
-// the kernels, for sm_86, gfx1030, gfx90a and dg2) that is good for ranking tiles, to some 15 % for
-// large products and a factor of 1.5 for small ones. No group is smaller than a wave. The first
-// three tiles have 8 x 8 sums a lane; Intel's compiler spills those of the third, which is missing
-// there.
+// Tiles with their costs. The costs were not measured. They come from an instruction model
+// (registers, resident groups, issue slots and local memory of the kernels as compiled by the
+// makers' compilers for sm_86, gfx1030, gfx90a and dg2), which is good for ranking tiles: to some
+// 15 % for large products, and to a factor of 1.5 for small ones. No group is smaller than a wave.
+// The first three tiles have 8 x 8 sums per lane. Intel's compiler spills registers for the third,
+// so it is missing there.
 constexpr TileRow kNvidiaTiles[] = {
     {{8, 8, 2, 4, 8, 8}, {1270, 1250, 2, 2600}}, {{8, 8, 2, 2, 8, 8}, {690, 640, 4, 1900}},
     {{8, 8, 1, 2, 8, 16}, {1290, 650, 6, 2300}}, {{8, 4, 2, 2, 4, 16}, {780, 720, 4, 1700}},
@@ -42,7 +42,7 @@ constexpr TileRow kIntelTiles[] = {
     {{16, 4, 8, 1, 1, 16, 16}, {640, 550, 8, 2000}},
     {{16, 4, 4, 1, 1, 16, 16}, {640, 275, 16, 2000}},
 };
-// As on NVIDIA's, one tile for devices with groups of no more than 32 work-items, and sub-groups
+// NVIDIA's tiles, one tile for devices with groups of no more than 32 work-items, and sub-groups
 // where another maker has them.
 constexpr TileRow kAnyTiles[] = {
     kNvidiaTiles[0], kNvidiaTiles[1], kNvidiaTiles[2], kNvidiaTiles[3],
@@ -50,11 +50,12 @@ constexpr TileRow kAnyTiles[] = {
     kIntelTiles[6],  kIntelTiles[8],
 };
 
-// As many rows as leave the registers room for two vectors of B and one of A.
+// As many rows as leave registers for two vectors of B and one of A.
 constexpr PanelShape kPanels[] = {{16, 8}, {8, 6}, {4, 4}};
 
 constexpr Tuning kGpu = {
-    // Few sizes of groups: some drivers compile a kernel anew for each. The two sizes: unmeasured.
+    // Few sizes of groups, because some drivers compile a kernel anew for each. The two sizes:
+    // unmeasured.
     .flat_group = 256,
     .loop_group = 64,
     .short_row = 32,  // less would leave most of a group idle
@@ -65,7 +66,7 @@ constexpr Tuning kGpu = {
     .transpose_block = 16,
     .transpose_rows = 8,
     .transpose_least = 8,  // of 32: a shorter axis leaves more than three quarters of a tile empty
-    // A lane of a GPU moves one pixel, next to its neighbours'.
+    // A lane of a GPU moves one pixel, beside its neighbours' pixels.
     .transpose_few = 4,
     .transpose_few_block = 1,
     .panels = false,
@@ -76,18 +77,20 @@ constexpr Tuning kGpu = {
     .register_conv_quads = 2,
     .tile_unroll = 4,         // more let some compilers run out of registers
     .tile_least_columns = 8,  // fewer would lie mostly beyond the edge of a tile; unmeasured
-    // Shorter parts would spend more outside of their loop than in it.
+    // Shorter parts would spend more time outside of their loop than in it.
     .part_least = 64,
     .most_parts = 16,
-    // 1.5 us at 1.8 GHz, and what 16 to 30 bytes a clock are about. Unmeasured.
+    // 1.5 us at 1.8 GHz, and the middle of 16 to 30 bytes a clock. Unmeasured.
     .launch_clocks = 2700,
     .cache_bytes = 24,
-    // Data sheets: a GeForce 3060 and an A100; NVIDIA's large ones have more cache for each core.
+    // From data sheets: a GeForce 3060 and an A100. NVIDIA's large GPUs have more cache for each
+    // core.
     .memory_bytes = 6,
     .shared_cache = 100 << 10,
     .many_cores = 128,
     .shared_cache_of_many = 380 << 10,
-    // Enough reads under way for a core's share of the memory; eight rows take 60 to 100 registers.
+    // Keeps enough reads under way for a core's share of the memory; eight rows take 60 to 100
+    // registers.
     .column_group = 256,
     .column_rows = 8,
     .column_most_rows = 8,
@@ -95,27 +98,26 @@ constexpr Tuning kGpu = {
         128,             // half of what smaller devices allow, since each has 36 numbers at once
     .panel_flops = 2e5,  // a work-item should be worth some microseconds of one core
     .panel_items_per_unit = 8,  // few items would leave cores idle at the end
-    // Neighbours share their windows, more of them need more registers. Unmeasured.
+    // Neighbouring pixels share their windows, but more pixels need more registers. Unmeasured.
     .depthwise_pixels = 4,
     .depthwise_rows = false,  // a GPU wants many small pieces
-    // Groups along channels, smaller where few vectors would fill them. Unmeasured.
+    // Groups along channels, smaller where few vectors would leave them half empty. Unmeasured.
     .depthwise_many = 32,
     .depthwise_group = 64,
     .depthwise_small_group = 16,
-    // A few elements for each work-item, before partial results are joined. Unmeasured.
+    // A few elements per work-item before partial results are joined. Unmeasured.
     .row_elements = 4,
     .held_elements = 16,  // beside which half of 64 registers are left
     .column_elements = 16,
     .columns_per_group = 16,  // 64 bytes side by side; the rest of a group shortens each sum
-    // A work-item's reads wait for each other in part: 32 take longer than another launch. Two
-    // groups of
-    // 256 are half of what a core holds.
+    // The reads of a work-item partly wait for each other: 32 of them take longer than another
+    // launch. Two groups of 256 work-items are half of what a core holds.
     .item_elements = 32,
     .reduce_groups_per_core = 2,
-    // The kernel's work is the elements times the chunk, which holds 2 k at least. Unmeasured.
+    // The kernel's work is the elements times the chunk, which holds at least 2 k. Unmeasured.
     .topk_chunk = 4096,
     .topk_most = 8192,
-    // Enough work-items for the device, each of which reads all indices. Unmeasured.
+    // Enough work-items for the device; each of them reads all indices. Unmeasured.
     .scatter_items = 16384,
     .scatter_items_per_unit = 0,
     .scatter_classes = 1024,
@@ -128,28 +130,30 @@ constexpr Tuning kCpu = [] {
   t.lines = true;
   t.transpose_few = 7;           // below transpose_least
   t.transpose_few_block = 4096;  // some microseconds of a core, 16 KB of each of the few
-  // A second launch is worth some ten microseconds of a core; a few groups for each are enough.
+  // On a CPU a second launch costs some ten microseconds of a core, and a few groups per core are
+  // enough.
   t.item_elements = 32768;
   t.depthwise_rows = true;  // a core takes a whole row
   t.depthwise_group = t.depthwise_small_group = 1;
-  // A few work-items for each core, in groups of one unless rows are long. Unmeasured.
+  // A few work-items per core, in groups of one unless rows are long. Unmeasured.
   t.scatter_items = 0;
   t.scatter_items_per_unit = 4;
   t.scatter_grouped = 64;
   return t;
 }();
 
-// The columns of GPUs differ in their tiles alone.
+// The columns of GPUs differ only in their tiles.
 constexpr Tuning WithTiles(std::span<const TileRow> tiles, int64_t unroll) {
   Tuning t = kGpu;
   t.tiles = tiles;
   t.tile_unroll = unroll;
   return t;
 }
-// All of a slice lets NVIDIA's compiler read ahead, and Intel's spill a third of what it spills
-// otherwise.
+// Unrolling a whole slice lets NVIDIA's compiler read ahead, and reduces what Intel's compiler
+// spills to a third.
 constexpr Tuning kNvidia = WithTiles(kNvidiaTiles, 16);
-// Data sheets, as all of these: a core is what the driver counts, of RDNA a pair of compute units.
+// From data sheets, as all of these. A core is what the driver counts: on RDNA a pair of compute
+// units.
 constexpr Tuning WithMemory(Tuning t, double bytes, int64_t shared_cache) {
   t.memory_bytes = bytes;
   t.shared_cache = t.shared_cache_of_many = shared_cache;
@@ -158,8 +162,8 @@ constexpr Tuning WithMemory(Tuning t, double bytes, int64_t shared_cache) {
 constexpr Tuning kAmdWave32 = WithMemory(WithTiles(kAmdWave32Tiles, 4), 7, 2 << 20);
 constexpr Tuning kAmdWave64 = WithMemory(WithTiles(kAmdWave64Tiles, 4), 8, 80 << 10);
 constexpr Tuning kIntel = WithMemory(WithTiles(kIntelTiles, 16), 7, 512 << 10);
-// Local memory of Mali is ordinary memory, and both makers' registers suffice for 32 sums a lane.
-// Groups of one wave: 16 lanes on Mali, 64 on Adreno. Unmeasured.
+// On Mali local memory is ordinary memory; the registers of both makers' lanes suffice for 32 sums.
+// Groups are one wave: 16 lanes on Mali, 64 on Adreno. Unmeasured.
 constexpr Tuning WithRegisters(int64_t x, int64_t y) {
   Tuning t = kGpu;
   t.tiles = {};
@@ -171,8 +175,8 @@ constexpr Tuning WithRegisters(int64_t x, int64_t y) {
 }
 constexpr Tuning kMali = [] {
   Tuning t = WithRegisters(4, 4);
-  // A lane of Mali has 64 registers at most, and 32 where as many waves as can be are to be
-  // resident: the places of four pixels leave room for 16 sums.
+  // A lane of Mali has at most 64 registers, and 32 when the most waves are to be resident. The
+  // addresses of four pixels leave room for 16 sums.
   t.register_quads = t.register_conv_quads = 1;
   return t;
 }();

@@ -77,7 +77,7 @@ struct Tuning {
   int64_t most_parts;          // of K
   double launch_clocks;        // from the end of a launch to the begin of the next one
   double cache_bytes;          // that a core gets out of the cache that all share, per clock
-  // Of memory beyond that cache, per clock and core; and what the cache holds for each core, on
+  // Bytes of memory beyond that cache, per clock and core; and what the cache holds per core, on
   // devices of fewer than `many_cores` and of more.
   double memory_bytes;
   int64_t shared_cache, many_cores, shared_cache_of_many;

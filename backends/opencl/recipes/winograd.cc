@@ -1,4 +1,9 @@
-// Which convolutions gain by Winograd's way, their filters and their launches.
+// Winograd's convolution: when it pays, its filters, and its launches.
+//
+// The estimate compares the clocks of a direct convolution with those of three launches:
+// transforming the inputs, the products of all planes, and transforming their sums. GPUs compute
+// the products by tiles, CPU devices by panels and block by block, so that what one launch hands to
+// the next stays in the caches.
 #include "backends/opencl/recipes/winograd.h"
 
 #include <algorithm>
@@ -10,16 +15,18 @@
 namespace oncilla::opencl {
 namespace {
 
-// Channels whose products tiles of 4 x 4 add up in one go; see the errors in winograd.h.
+// The channels that 4 x 4 tiles sum before the partial sum is added to the rest; winograd.h tells
+// the errors.
 constexpr int64_t kLongestSum = 64;
-// The estimates are good to some ten percent, and a direct convolution needs less memory.
+// The estimates are good to some ten percent, and a direct convolution needs less memory, so the
+// gain must be larger.
 constexpr double kGain = 0.9;
-// Of filters: with fewer channels, transforms cost what products save; those with more belong to
-// small images as a rule, where so many weights are not worth reading, and 4 x 4 tiles have four
-// times as many of them.
+// Bounds on the channels of a filter. With fewer channels, the transforms cost what the products
+// save. Filters with more channels belong to small images as a rule, for which so many weights are
+// not worth reading, and 4 x 4 tiles have four times as many weights.
 constexpr int64_t kLeastChannels = 32, kMostChannels = 256, kMostForFour = 128;
 
-// Sizes that follow from a geometry and a tile.
+// Sizes that follow from the geometry and the tile.
 struct Sizes {
   Sizes(const WindowGeometry& g, int tile)
       : planes((tile + 2) * (tile + 2)),
@@ -29,8 +36,8 @@ struct Sizes {
   int64_t planes, tiles1, tiles2, tiles;
 };
 
-// The length of the sums that are added up by themselves in the panels' way: all channels, or equal
-// parts of them; 0 where they have no equal parts that are short enough.
+// The channels that products by panels sum separately: all of them, or equal parts; 0 where there
+// are no equal parts that are short enough.
 int64_t PanelRun(int64_t channels, int tile) {
   if (tile == 2 || channels <= kLongestSum) return channels;
   for (int64_t run = kLongestSum; run >= kLongestSum / 4; --run) {
@@ -39,7 +46,7 @@ int64_t PanelRun(int64_t channels, int tile) {
   return 0;
 }
 
-// Lanes of the transforms on CPU devices.
+// Channels of a vector in the transforms on CPU devices.
 int64_t VectorOf(int64_t channels, int64_t columns, const Capabilities& caps) {
   if (!TuningOf(caps).panels) return 1;
   int64_t vector = PanelOf(caps).vector;
@@ -69,8 +76,8 @@ ProductSizes ProductSizesOf(const WindowGeometry& g, int tile) {
           true};
 }
 
-// In clocks of the device: what a launch of a GPU takes that moves so many bytes; they come from
-// the cache when it holds twice as many.
+// Clocks of the device for a launch on a GPU that moves so many bytes. They come from the shared
+// cache when that holds twice as many, else from memory.
 double MovingClocks(double bytes, const Capabilities& caps) {
   const Tuning& t = TuningOf(caps);
   const int64_t cores = NominalCores(caps);
@@ -97,10 +104,10 @@ double GpuDirect(const WindowGeometry& g, const Capabilities& caps) {
          TuningOf(caps).launch_clocks;
 }
 
-// `inputs`, `sums`: bytes that the launches hand on.
+// `inputs` and `sums` are the bytes that one launch hands to the next.
 double GpuWinograd(const WindowGeometry& g, int tile, double inputs, double sums,
                    const Capabilities& caps) {
-  // Two waits for memory, one behind the other, stand in each launch of a transform.
+  // A launch of a transform waits for memory twice, one time after the other.
   constexpr double kWaits = 1000;
   const double weights = 4.0 * static_cast<double>(Sizes(g, tile).planes) *
                          static_cast<double>(g.in_channels * g.out_channels);
@@ -124,7 +131,7 @@ class Launches {
     if (panels_) {
       v_row_ = OddLines(g.in_channels);
       m_row_ = OddLines(g.out_channels);
-      // What is handed on should stay in the caches of cores.
+      // What one launch hands to the next should stay in the caches of the cores.
       const int64_t bytes = 4 * sizes_.planes * (v_row_ + m_row_);
       const int64_t blocks =
           std::min(DivideUp(SaturatingMul(bytes, sizes_.tiles), kBlockBytes), kMostBlocks);
@@ -136,7 +143,7 @@ class Launches {
     }
   }
 
-  // Elements of what is handed on.
+  // Elements that one launch hands to the next.
   int64_t inputs() const { return SaturatingMul(SaturatingMul(sizes_.planes, block_), v_row_); }
   int64_t sums() const {
     return SaturatingMul(SaturatingMul(sizes_.planes * plan_.parts, block_), m_row_);
@@ -164,10 +171,11 @@ class Launches {
  private:
   static constexpr int64_t kBlockBytes = 8 << 20, kMostBlocks = 64;
 
-  // An odd number of lines of a cache, so that rows do not all fall onto the same ones.
+  // Rounds up to an odd number of cache lines, so that rows do not all map to the same sets of a
+  // cache.
   static int64_t OddLines(int64_t floats) { return (DivideUp(floats, 16) | 1) * 16; }
 
-  // Places of tiles may lie in the padding on all sides.
+  // Indices of tiles may lie in the padding on any side.
   IndexType Index() const {
     int64_t around = SaturatingMul(g_.batch, g_.in_channels);
     for (const WindowAxis& axis : g_.axis) {
@@ -186,7 +194,7 @@ class Launches {
               {"IDX", Index().name()}});
     return b;
   }
-  // A work-item for each tile, or each vector of its channels.
+  // A work-item takes a tile, or one vector of a tile's channels.
   int64_t ItemsOf(int64_t tiles, int64_t channels) const {
     return panels_ ? tiles : tiles * (channels / vector_);
   }
@@ -272,7 +280,7 @@ class Launches {
   TilePlan plan_;
 };
 
-// Of CPU devices, in clocks of all cores. Measured on PoCL with AVX-512, to some ten percent.
+// Costs on CPU devices, in clocks of all cores. Measured on PoCL with AVX-512, to some ten percent.
 constexpr double kVectorsPerClock = 1.5;    // multiply-adds of panels
 constexpr double kTransformClocks = 2;      // a vector of transformed inputs or sums
 constexpr double kWeightBytesPerClock = 8;  // out of memory
@@ -298,7 +306,8 @@ double CpuWinograd(const WindowGeometry& g, int tile, const Capabilities& caps) 
          3 * kLaunch;
 }
 
-// What tiles of this size gain: the time without them over that with them; 0 where they cannot be.
+// The gain of tiles of this size: the time without them over the time with them; 0 where they
+// cannot be used.
 double Gain(const WindowGeometry& g, int tile, const Capabilities& caps) {
   const bool panels = TuningOf(caps).panels;
   if (!panels && !HasTiles(caps)) return 0;

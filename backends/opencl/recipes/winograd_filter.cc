@@ -1,5 +1,5 @@
-// Filters of Winograd's convolutions: G g G^T of each window, in double, behind the windows
-// themselves.
+// Filters of Winograd's convolutions: the windows themselves, followed by G g G^T of each window,
+// computed in double.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,9 +12,9 @@ namespace oncilla::opencl {
 namespace {
 
 constexpr int kMostEdge = 6;
-// The points of tiles of 4 x 4, as cl_kernels/conv/winograd.cl has them.
+// The points of the 4 x 4 tile, as in cl_kernels/conv/winograd.cl.
 constexpr double kA = 0.6875, kB = 1.5;
-// Transforms of weights that are all smaller lose digits.
+// Below this, transforms of weights lose digits.
 constexpr float kSmallest = 1e-30f;
 
 using Matrix = std::array<std::array<double, 3>, kMostEdge>;
@@ -33,13 +33,13 @@ const Matrix& MatrixFor(int tile) {
   return tile == 2 ? small : large;
 }
 
-// How a transformed filter lies: planes of panels of `width` columns.
+// The layout of a transformed filter: planes of panels of `width` columns.
 struct Transformed {
   int tile;
   int64_t channels, columns, width, plane;
 };
 
-// The windows of one channel for up to kLanes neighbouring columns.
+// The windows of one channel, for up to kLanes neighbouring columns.
 constexpr int64_t kLanes = 8;
 using Lanes = std::array<double, kLanes>;
 void TransformWindows(const float* filter, int64_t tap, int64_t count, const Transformed& to,
@@ -69,12 +69,12 @@ void TransformWindows(const float* filter, int64_t tap, int64_t count, const Tra
   }
 }
 
-// What is left of a panel stays as it is: zeros.
+// Columns of a panel beyond the filter stay zero.
 void TransformFilter(std::span<const float> filter, const Transformed& to, float* planes) {
   float most = 0;
   for (const float w : filter) most = std::max(most, std::abs(w));
   if (most > 0 && most < kSmallest) {
-    // Every output is then computed anew, from the weights themselves.
+    // NaN in all planes makes the kernel compute every output from the weights themselves.
     std::fill_n(planes, (to.tile + 2) * (to.tile + 2) * to.plane,
                 std::numeric_limits<float>::quiet_NaN());
     return;

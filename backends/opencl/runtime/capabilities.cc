@@ -1,4 +1,4 @@
-// How claims, measurements and known faults become capabilities.
+// How claims, measurements and known faults combine into capabilities.
 #include "backends/opencl/runtime/capabilities.h"
 
 #include <algorithm>
@@ -21,8 +21,8 @@ KernelShape NaturalShape(const DeviceFacts& facts) {
              : KernelShape::kGpu;
 }
 
-// By the words of drivers. AMD's own names its chips: gfx9 and older have waves of 64 lanes, later
-// ones of 32; Mesa's adds the name in brackets.
+// Recognises makers by the text that drivers give. AMD's own driver names chips: gfx9 and older
+// have waves of 64 lanes, later ones of 32. Mesa's adds the chip in brackets.
 GpuFamily FamilyOf(const DeviceFacts& facts) {
   const auto has = [](const std::string& text, std::string_view part) {
     return text.find(part) != text.npos;

@@ -1,6 +1,6 @@
-// Two ways to fill the table: symbols of a library that exports OpenCL (a loader, some drivers), or
-// the dispatch table of an installable driver (extension cl_khr_icd: the first word of each handle
-// points to it).
+// There are two ways to fill the table of functions: the symbols of a library that exports OpenCL
+// (a loader, some drivers), and the dispatch table of an installable driver (extension cl_khr_icd:
+// the first word of each handle points to it).
 #include "backends/opencl/runtime/cl_api.h"
 
 #include <CL/cl_icd.h>
@@ -15,7 +15,7 @@
 namespace oncilla::opencl {
 namespace {
 
-// False, with the first missing name in `missing`, when the library is not an OpenCL 1.2 API.
+// Returns false, and names the first missing function, when the library is not an OpenCL 1.2 API.
 template <class EntryPoint>
 bool Fill(const EntryPoint& entry_point, Api& api, std::string& missing) {
 #define ONCILLA_CL_FILL(name)                                               \
@@ -57,7 +57,7 @@ std::vector<cl_platform_id> Ids(GetIds get, cl_int& error) {
   return ids;
 }
 
-// Adds what the library at `name` offers, or appends to `reason` why that is nothing.
+// Adds the platforms of the library at `name`, or appends to `reason` why there are none.
 void OpenAsLoader(const std::string& name, void* library, Opened& opened, std::string& reason) {
   auto api = std::make_shared<Api>();
   std::string missing;
@@ -111,8 +111,8 @@ void* Open(const std::string& name, std::string& reason) {
   return library;
 }
 
-// The process that first had a driver at hand; 0 before. Threads of drivers do not live on in a
-// forked child, and a driver waits for its threads for ever.
+// The process that first loaded a driver; 0 before. A driver's threads do not exist in a forked
+// child, and the driver would wait for them for ever.
 std::atomic<int64_t> driven_by{0};
 
 void NoteDriver() {
@@ -126,7 +126,7 @@ std::string ForkedAway() {
   if (first == 0 || first == getpid()) return "";
   return StrCat("this process was forked from one (", first,
                 ") that had used OpenCL, whose drivers ",
-                "do not work on in a child: fork before the first use of OpenCL, or start the ",
+                "do not work in a child: fork before the first use of OpenCL, or start the ",
                 "child by exec");
 }
 
@@ -210,7 +210,7 @@ Code CodeOf(cl_int error) {
       return Code::kResourceExhausted;
     case CL_DEVICE_NOT_AVAILABLE:
     case CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST:
-    case CL_INVALID_COMMAND_QUEUE:  // what a queue of a lost device answers
+    case CL_INVALID_COMMAND_QUEUE:  // what a queue of a lost device returns
       return Code::kUnavailable;
     case CL_BUILD_PROGRAM_FAILURE:
     case CL_INVALID_BUILD_OPTIONS:
@@ -251,7 +251,7 @@ Opened OpenPlatforms(const LibraryOptions& options) {
       }
     }
     if (opened.platforms.empty() && !(loader_found && options.drivers_chosen)) {
-      std::string tried;  // that a machine lacks other vendors' drivers is no news
+      std::string tried;  // that drivers of other vendors are missing is no news
       for (const std::string& name : options.drivers) {
         if (void* library = Open(name, tried)) OpenAsDriver(name, library, opened, reason);
       }
@@ -276,7 +276,7 @@ Result<std::shared_ptr<const Api>> OpenApi(const LibraryOptions& options) {
     auto api = std::make_shared<Api>();
     std::string missing;
     if (FillFromSymbols(library, *api, missing)) {
-      NoteDriver();  // the application has an object of one
+      NoteDriver();  // the application has an object of a driver already
       return std::shared_ptr<const Api>(std::move(api));
     }
     reason += StrCat(name, " has no ", missing, "; ");

@@ -1,4 +1,4 @@
-// Creation of OpenCL objects: every result is checked for an error and for null, because PoCL
+// Creation of OpenCL objects. Every result is checked for an error and for null, because PoCL
 // crashes on null handles instead of refusing them.
 #include "backends/opencl/runtime/cl_objects.h"
 
@@ -176,7 +176,7 @@ bool IsDone(const Api& api, cl_event event) {
 Status Outcome(const Api& api, cl_event event) {
   const cl_int error = api.WaitForEvents(1, &event);
   if (error == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) {
-    // Some drivers know more about what went wrong (no memory, say); others claim success here.
+    // Some drivers say here what went wrong (no memory, for one); others claim success.
     cl_int state = CL_COMPLETE;
     if (api.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state,
                          nullptr) == CL_SUCCESS &&

@@ -13,7 +13,7 @@
 
 namespace oncilla::opencl {
 
-// Objects alive in this process, by kind, and those given up with a hung queue.
+// Objects alive in this process, by kind, and those abandoned with a hung queue.
 struct LiveObjects {
   int64_t contexts = 0, queues = 0, buffers = 0, programs = 0, kernels = 0, events = 0;
   int64_t abandoned = 0;

@@ -24,7 +24,7 @@ struct DeviceContext {
   const std::shared_ptr<const Api> api;
   Context context;
   std::atomic<bool> one_caller{false};
-  // Something of it was given up: a release might never return.
+  // Some object of it was abandoned: a release might never return.
   std::atomic<bool> hung{false};
   std::mutex mutex;
 };

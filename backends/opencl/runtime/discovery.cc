@@ -1,5 +1,5 @@
-// Queries of platforms and devices. A query that fails leaves the fact at its modest default: real
-// drivers miss some, and a missing claim must never make a device look better.
+// Queries of platforms and devices. A query that fails leaves its fact at a modest default: real
+// drivers lack some queries, and a missing answer must never make a device look better than it is.
 #include "backends/opencl/runtime/discovery.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace oncilla::opencl {
 namespace {
 
-// Reads text of any length through `query(size, data, &size)`, without the final zero.
+// Reads text of any length through `query(size, data, &size)`, without the terminating zero.
 template <class Query>
 std::string Text(Query query) {
   size_t size = 0;
@@ -96,7 +96,8 @@ std::vector<std::string> Words(const std::string& text) {
   return words;
 }
 
-// A name for the very device, where its driver has one: a UUID, or a place on the PCI bus.
+// An identifier of the physical device, where its driver has one: a UUID, or its address on the PCI
+// bus.
 std::string HardwareId(const Query& query, const DeviceFacts& f) {
   constexpr cl_device_info kUuid = 0x106A, kNvBus = 0x4008, kNvSlot = 0x4009, kNvDomain = 0x400A;
   constexpr cl_device_info kPci = 0x410F;
@@ -133,7 +134,8 @@ DeviceFacts ReadFacts(const Platform& platform, cl_device_id device) {
   f.driver = query.Text(CL_DRIVER_VERSION);
   f.version = query.Text(CL_DEVICE_VERSION);
   ParseVersion(f.version, f.version_major, f.version_minor);
-  // Bits; a device may set several (Oclgrind sets all). Without a GPU bit it is no GPU.
+  // These are bits, and a device may set several (Oclgrind sets all). A device without the GPU bit
+  // is no GPU.
   const auto type = static_cast<cl_device_type>(query.Ulong(CL_DEVICE_TYPE));
   f.type = (type & CL_DEVICE_TYPE_GPU)           ? DeviceType::kGpu
            : (type & CL_DEVICE_TYPE_ACCELERATOR) ? DeviceType::kAccelerator
@@ -147,7 +149,7 @@ DeviceFacts ReadFacts(const Platform& platform, cl_device_id device) {
   f.address_bits = query.Uint(CL_DEVICE_ADDRESS_BITS);
   f.global_memory = query.Ulong(CL_DEVICE_GLOBAL_MEM_SIZE);
   f.max_allocation = query.Ulong(CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-  // OpenCL counts this one in bits.
+  // OpenCL gives this value in bits.
   f.base_alignment = std::max<int64_t>(query.Uint(CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8, 1);
   f.local_memory = query.Ulong(CL_DEVICE_LOCAL_MEM_SIZE);
   f.local_memory_is_real = query.Uint(CL_DEVICE_LOCAL_MEM_TYPE) == CL_LOCAL;
@@ -163,7 +165,8 @@ DeviceFacts ReadFacts(const Platform& platform, cl_device_id device) {
   f.claims_fp16 = f.HasExtension("cl_khr_fp16");
   f.claims_fp64 = f.HasExtension("cl_khr_fp64") || query.Ulong(CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
   f.claims_subgroups = f.HasExtension("cl_khr_subgroups") || f.HasExtension("cl_intel_subgroups");
-  // Part of the full profile; an embedded device must list it.
+  // 64-bit integers are part of the full profile; a device of the embedded profile must list the
+  // extension.
   f.claims_int64 =
       query.Text(CL_DEVICE_PROFILE) == "FULL_PROFILE" || f.HasExtension("cles_khr_int64");
   f.hardware_id = HardwareId(query, f);
@@ -229,7 +232,7 @@ Discovery Discover(const LibraryOptions& options) {
       if (error != CL_SUCCESS && error != CL_DEVICE_NOT_FOUND) {
         note += StrCat(" (", ErrorName(error), ")");
       }
-      // The two silent ways to lose every device of a platform.
+      // The two ways in which a platform loses all its devices without an error.
       if (name == "rusticl") note += "; it needs RUSTICL_ENABLE=<driver>";
       if (name == "Portable Computing Language") note += "; is its cache folder writable?";
       discovery.notes.push_back(std::move(note));

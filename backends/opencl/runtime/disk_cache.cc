@@ -1,7 +1,7 @@
-// Layout of an entry: one header line "oncilla-cl 1 <key> <sha256 of payload> <length>\n", then the
-// payload. Files: <key>.entry; <key>.crashed (a byte for each process that died while its driver
-// worked on the key, one after another); using.<pid> (locked while that process lives; holds the
-// key that its driver works on).
+// The layout of an entry: one header line "oncilla-cl 1 <key> <sha256 of payload> <length>\n", then
+// the payload. The files: <key>.entry; <key>.crashed, with one byte for each process in a row that
+// died while its driver worked on the key; using.<pid>, which is locked while that process lives
+// and holds the key that its driver works on.
 #include "backends/opencl/runtime/disk_cache.h"
 
 #include <fcntl.h>
@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::string_view kMagic = "oncilla-cl 1 ";
 constexpr uint64_t kMostEntryBytes = 64 << 20;
-// A process that is killed looks like one that its driver took down, and that may happen to anyone
-// once: only a key that killed so many in a row is never used again.
+// A process that was killed looks like one that its driver crashed, and that can happen once to any
+// key. Only a key with this many deaths in a row is banned.
 constexpr uint64_t kDeathsToBan = 2;
 constexpr std::string_view kEntry = ".entry", kCrashed = ".crashed", kUsing = "using.";
 
@@ -36,7 +36,7 @@ std::string Header(const std::string& key, std::string_view payload) {
   return StrCat(kMagic, key, " ", Sha256Hex(payload), " ", payload.size(), "\n");
 }
 
-// Files of the cache's own, oldest first.
+// The cache's own files, oldest first.
 std::vector<CacheEntry> Entries(const std::string& folder) {
   std::vector<CacheEntry> entries;
   auto listed = ListFolder(folder);
@@ -45,7 +45,7 @@ std::vector<CacheEntry> Entries(const std::string& folder) {
     const size_t dot = std::min(file.name.find('.'), file.name.size());
     const std::string_view name = file.name;
     const std::string_view ending = name.substr(dot);
-    // Drafts of entries count too: a process may have died over one.
+    // Drafts of entries count too, because a process may have died while it wrote one.
     const bool draft = ending.starts_with(kEntry) && ending.ends_with(".tmp");
     if (!IsKey(name.substr(0, dot)) || (ending != kEntry && ending != kCrashed && !draft)) continue;
     struct stat info = {};
@@ -58,11 +58,11 @@ std::vector<CacheEntry> Entries(const std::string& folder) {
   return entries;
 }
 
-// Why a folder must not be trusted with programs; empty when it is fine.
+// Why the folder cannot be trusted with programs; empty when it can.
 std::string FolderProblem(const std::string& folder) {
   if (folder.empty()) return "there is no home folder; set ONCILLA_CACHE_DIR";
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    // The folders above may be missing.
+    // Its parent folders may be missing.
     const size_t slash = folder.find_last_of('/');
     if (slash != folder.npos && slash > 0) (void)MakeFolder(folder.substr(0, slash)).ok();
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -123,7 +123,7 @@ std::string DiskCache::EntryPath(const std::string& key) const {
 
 uint64_t DiskCache::Deaths(const std::string& key) const {
   const auto deaths = ReadFile(JoinPath(folder_, StrCat(key, kCrashed)), kDeathsToBan);
-  // Longer than that, or not to be read: a file that is there bans.
+  // The file is longer than that, or cannot be read: its existence bans the key.
   if (!deaths.ok()) return FileExists(JoinPath(folder_, StrCat(key, kCrashed))) ? kDeathsToBan : 0;
   return deaths->size();
 }
@@ -144,7 +144,7 @@ std::optional<std::string> DiskCache::Load(const std::string& key) {
     Drop(key);
     return std::nullopt;
   }
-  ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used now, so not the oldest
+  ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // last used now, so not the oldest
   return payload;
 }
 
@@ -160,7 +160,8 @@ void DiskCache::Store(const std::string& key, std::string_view payload) {
   }
   std::lock_guard<std::mutex> lock(mutex_);
   written_ += header.size() + payload.size();
-  // Measuring the folder costs a few milliseconds, so it is done once and then now and again.
+  // Measuring the folder costs a few milliseconds, so it is done once, and again after every
+  // sixteenth of the limit.
   if (!measured_ || written_ > limit_ / 16) Shrink();
 }
 
@@ -174,7 +175,7 @@ void DiskCache::Shrink() {
   const std::vector<CacheEntry> entries = Entries(folder_);
   uint64_t total = 0;
   for (const CacheEntry& e : entries) total += e.bytes;
-  // With a sixteenth of slack for what is written until the next measuring.
+  // A sixteenth is left for what is written until the folder is measured again.
   const uint64_t bound = limit_ - limit_ / 16;
   if (total <= bound) return;
   for (const CacheEntry& e : entries) {
@@ -196,7 +197,7 @@ void DiskCache::ForgetCrashes() {
       char key[64];
       if (::pread(fd, key, sizeof(key), 0) == sizeof(key) && IsKey({key, sizeof(key)})) {
         const std::string bad(key, sizeof(key));
-        // The entry may be what killed it: it is made anew.
+        // The entry itself may have killed the process, so it is dropped and made anew.
         Drop(bad);
         const std::string deaths(Deaths(bad) + 1, '+');
         (void)WriteFile(JoinPath(folder_, StrCat(bad, kCrashed)), deaths).ok();
@@ -208,7 +209,8 @@ void DiskCache::ForgetCrashes() {
 }
 
 void DiskCache::OpenMark() {
-  // One per object: a process may hold several caches, and a forked child must not share its lock.
+  // One mark per object: a process may have several caches, and a forked child must not share the
+  // lock of its parent.
   std::string path = JoinPath(folder_, StrCat(kUsing, ::getpid(), ".XXXXXX"));
   mark_ = ::mkostemp(path.data(), O_CLOEXEC);
   if (mark_ < 0) return;
@@ -221,13 +223,13 @@ DiskCache::InUse::InUse(DiskCache& cache, const std::string& key)
     : cache_(cache), key_(key), lock_(cache.use_mutex_) {
   if (!cache_.problem_.empty()) return;
   if (cache_.mark_ < 0) cache_.OpenMark();
-  // A mark that cannot be written costs only the protection.
+  // If the mark cannot be written, only this protection is lost.
   if (cache_.mark_ >= 0) (void)!::pwrite(cache_.mark_, key.data(), key.size(), 0);
 }
 
 DiskCache::InUse::~InUse() {
   if (cache_.mark_ >= 0) (void)!::ftruncate(cache_.mark_, 0);
-  // It did no harm this time, so an earlier death had another cause.
+  // The driver survived this time, so an earlier death had another cause.
   if (cache_.problem_.empty() && cache_.Deaths(key_) > 0) {
     (void)RemoveFile(JoinPath(cache_.folder_, StrCat(key_, kCrashed))).ok();
   }

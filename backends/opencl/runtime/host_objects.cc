@@ -1,7 +1,7 @@
-// The application's own objects on a device: buffers become regions, queues become queues that we
-// only enqueue to. A context, buffer or queue of the application's is retained, never made, and
-// whatever can be asked of a handle is asked before it is used, because drivers accept what belongs
-// to another context and run it.
+// The application's own objects: its buffers become regions, and its queues become queues that we
+// only enqueue to. Its objects are retained, never created. Everything that can be asked of a
+// handle is asked before the handle is used, because drivers accept objects of another context and
+// run the work there.
 #include <algorithm>
 
 #include "backends/opencl/backend.h"
@@ -12,7 +12,8 @@ namespace {
 
 Status Refuse(Status status) { return WithStage(std::move(status), Stage::kOptions); }
 
-// One fact of a buffer; a handle that the driver does not take for one is InvalidArgument.
+// One property of a buffer. InvalidArgument for a handle that the driver does not recognise as a
+// buffer.
 template <class T>
 Result<T> Ask(const Api& api, cl_mem buffer, cl_mem_info what) {
   T value{};
@@ -44,7 +45,7 @@ Status CheckContext(cl_context theirs, cl_context ours, std::string_view what) {
 Result<WrappedMemory> ClDevice::WrapMemory(void* buffer, int64_t offset, int64_t bytes) {
   if (buffer == nullptr) return Refuse(InvalidArgument("the cl_mem is null"));
   if (offset < 0 || bytes <= 0) {
-    return Refuse(InvalidArgument(bytes, " bytes at ", offset, " of a cl_mem"));
+    return Refuse(InvalidArgument(bytes, " bytes at ", offset, " are no range of a cl_mem"));
   }
   auto raw = static_cast<cl_mem>(buffer);
   const auto lock = Caller();
@@ -60,7 +61,7 @@ Result<WrappedMemory> ClDevice::WrapMemory(void* buffer, int64_t offset, int64_t
         InvalidArgument("the cl_mem has ", size, " bytes; ", bytes, " at ", offset, " do not fit"));
   }
   ONCILLA_ASSIGN(const auto flags, Ask<cl_mem_flags>(api(), raw, CL_MEM_FLAGS));
-  // OpenCL knows no part of a part: a part is one of its whole.
+  // OpenCL has no sub-buffer of a sub-buffer: a part of one is a part of its parent.
   ONCILLA_ASSIGN(const auto whole, Ask<cl_mem>(api(), raw, CL_MEM_ASSOCIATED_MEMOBJECT));
   size_t whole_size = size;
   if (whole != nullptr) {
@@ -109,7 +110,7 @@ Result<std::unique_ptr<Queue>> ClDevice::WrapQueue(void* queue) {
                         "events to wait for"));
   }
   ONCILLA_ASSIGN(CommandQueue retained, Retain(api(), raw));
-  // Whether it has stamps is asked where they are wanted (CanProfile).
+  // Time stamps are checked where they are wanted (CanProfile), not here.
   return std::unique_ptr<Queue>(std::make_unique<ClQueue>(
       api(), std::move(retained), health_, flushes_,
       ClQueue::Options{.owner = QueueOwner::kApplication, .stamps = true}));
@@ -176,6 +177,8 @@ Result<HostDevice> Borrow(const HostHandles& handles) {
     ONCILLA_ASSIGN(api, OpenApi(library));
   }
   auto* context = static_cast<cl_context>(handles.context);
+  // The context's devices. This is the first call that takes the handle, so it also shows whether
+  // the handle is valid.
   size_t bytes = 0;
   cl_int error = api->GetContextInfo(context, CL_CONTEXT_DEVICES, 0, nullptr, &bytes);
   std::vector<cl_device_id> devices(error == CL_SUCCESS ? bytes / sizeof(cl_device_id) : 0);
@@ -209,7 +212,7 @@ Result<HostDevice> Borrow(const HostHandles& handles) {
                      Stage::kDevice);
   }
   ONCILLA_ASSIGN(Context retained, Retain(*api, context));
-  // The table of functions outlives what is made with it.
+  // Keeps the table of functions alive for as long as the objects that were made with it.
   struct Kept {
     std::shared_ptr<const Api> api;
     Context context;

@@ -1,4 +1,4 @@
-// Opening drivers in processes that have an LLVM of their own.
+// Opening drivers in processes that already contain an LLVM.
 #include "backends/opencl/runtime/installed_drivers.h"
 
 #include <dlfcn.h>
@@ -10,10 +10,11 @@
 namespace oncilla::opencl {
 namespace {
 
-// Whether names of an LLVM are global. Asked anew each time: TensorFlow may have been imported since.
+// Whether the names of an LLVM are global. Asked each time, because TensorFlow may have been
+// imported since.
 bool HasAnotherLlvm() { return ::dlsym(RTLD_DEFAULT, "LLVMContextCreate") != nullptr; }
 
-// The library that a file NAME.icd names.
+// The library that a file NAME.icd refers to.
 std::string NamedIn(const std::string& path) {
   constexpr uint64_t kMostBytes = 64 << 10;
   const Result<std::string> text = ReadFile(path, kMostBytes);

@@ -1,5 +1,5 @@
-// Each capability is a small program of its own, so that one which does not compile harms no other.
-// A result is believed only when every number is exactly right.
+// Each capability is probed by a small program of its own, so that one that does not compile
+// affects no other. A result is believed only when every number is exactly right.
 #include "backends/opencl/runtime/probe.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class Bench {
                            "-cl-std=CL1.2");
   }
 
-  // The most work-items that the driver allows a group of this kernel.
+  // The largest group that the driver allows this kernel.
   int64_t GroupLimit(cl_kernel kernel) {
     size_t limit = 0;
     if (api_.GetKernelWorkGroupInfo(kernel, device_.id, CL_KERNEL_WORK_GROUP_SIZE, sizeof(limit),
@@ -93,7 +93,7 @@ class Bench {
                  "clEnqueueReadBuffer");
   }
 
-  // Whether the last kernel's time stamps are there and in order.
+  // Whether the last kernel has time stamps and they are in order.
   bool StampsWork() {
     cl_ulong start = 0, end = 0;
     return api_.GetEventProfilingInfo(last_.get(), CL_PROFILING_COMMAND_START, sizeof(start),
@@ -125,7 +125,7 @@ Status ProbeInt64(Bench& bench, const Program& program) {
   return out == expected ? Status() : Wrong("64-bit integer arithmetic");
 }
 
-// Sets the largest group that works, halving when the driver promises too much.
+// Finds the largest group that works; halves the size when the driver promised too much.
 Status ProbeGroups(Bench& bench, const Program& program, const FoundDevice& device, int64_t limit,
                    ProbeResult& result) {
   constexpr size_t kGroups = 3;
@@ -145,7 +145,7 @@ Status ProbeGroups(Bench& bench, const Program& program, const FoundDevice& devi
         bench.Run<int32_t>(program, "group_sum", in, out, in.size(), group, group * 4, nullptr);
     if (status.ok() && out == expected) {
       result.local_groups = true;
-      // Between this power of two and the driver's own limit nothing was tried.
+      // Sizes between this power of two and the driver's own limit were not tried.
       result.max_work_group = static_cast<int64_t>(group);
       return Status();
     }
@@ -186,14 +186,15 @@ Status ProbeFp16(Bench& bench, const Source& source) {
   const float a = in[0], b = in[1];
   const std::array<Half, 4> expected = {Half(a + b), Half(a * b), Half(std::sqrt(a)), in[1]};
   for (size_t i = 0; i < out.size(); ++i) {
-    // sqrt may be off by an ulp or two; the rest is correctly rounded.
+    // sqrt may be off by an ulp or two; the other results must be correctly rounded.
     const int off = std::abs(int{out[i].bits} - int{expected[i].bits});
     if (off > (i == 2 ? 2 : 0)) return Wrong("half arithmetic");
   }
   return Status();
 }
 
-// Sets the size of the sub-groups that Intel's extensions give: 8 lanes where they can be had.
+// Sets the size of the sub-groups that Intel's extensions offer: 8 lanes where the driver allows
+// that.
 Status ProbeSubGroups(Bench& bench, const Source& source, ProbeResult& result) {
   Status status;
   for (const size_t lanes : {size_t{8}, size_t{16}}) {
@@ -203,7 +204,7 @@ Status ProbeSubGroups(Bench& bench, const Source& source, ProbeResult& result) {
       status = program.status();
       continue;
     }
-    // Two sub-groups, which read the same places.
+    // Two sub-groups, which read the same elements.
     std::vector<float> in(5 * lanes), out(8 * lanes), expected(8 * lanes);
     for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i * i % 61) + 0.25f;
     for (size_t i = 0; i < 2 * lanes; ++i) {

@@ -1,5 +1,5 @@
-// Defines become #define lines in front of the source rather than -D options: their values may then
-// hold any tokens, which drivers' option parsers do not all quote alike.
+// Defines become #define lines in front of the source instead of -D options: drivers parse options
+// differently, and the values of defines may hold any tokens.
 #include "backends/opencl/runtime/program_cache.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace oncilla::opencl {
 namespace {
 
-// Change it when the text given to the driver is put together differently.
+// To be changed when the text for the driver is composed differently.
 constexpr std::string_view kFormat = "program 1";
 constexpr char kOptions[] = "-cl-std=CL1.2";
 
@@ -63,8 +63,8 @@ Result<KernelLimits> BuiltProgram::LimitsOf(const Api& api, cl_device_id device,
 
 namespace {
 
-// Compilations that nobody may wait for. A process that ends meanwhile would take away what their
-// threads use, so that its end waits for them, but not for ever.
+// Compilations that their callers may stop waiting for. When a process exits, it destroys objects
+// that these threads use, so its exit waits for them, but only for a limited time.
 class Compilations {
  public:
   static Compilations& Get() {
@@ -79,7 +79,7 @@ class Compilations {
         [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) { return state_->running == 0; });
   }
 
-  // On a thread of its own, or here where the system gives none.
+  // Runs `compile` on a thread of its own, or on this one where the system gives no thread.
   void Do(std::function<void()> compile) {
     {
       MutexLock lock(&state_->mutex);
@@ -87,7 +87,7 @@ class Compilations {
     }
     auto task = [state = state_, compile = std::move(compile)]() mutable {
       compile();
-      compile = nullptr;  // what it holds goes before the process may end
+      compile = nullptr;  // releases what it holds before the process may exit
       MutexLock lock(&state->mutex);
       --state->running;
     };
@@ -141,7 +141,7 @@ Result<std::shared_ptr<const BuiltProgram>> ProgramCache::Get(const Source& sour
   constexpr std::chrono::milliseconds kLook(4);  // how soon a cancelled run is noticed
   std::string name(source.path);
   for (const auto& [macro, value] : defines) name += StrCat(" -D", macro, "=", value);
-  // Two sources of one name differ by where they are.
+  // Two sources of the same name differ in their address.
   const std::string key = StrCat(name, "\n", reinterpret_cast<uintptr_t>(source.text.data()), " ",
                                  source.text.size(), "\n", generated);
   const std::shared_ptr<Slot> slot = SlotOf(key);
@@ -162,7 +162,7 @@ Result<std::shared_ptr<const BuiltProgram>> ProgramCache::Get(const Source& sour
         const auto lock = maker->context->Caller();
         return maker->Make(path, *text, std::move(name));
       }();
-      maker = nullptr;  // once it is told, who waits may close the device
+      maker = nullptr;  // after Publish, a waiting caller may close the device
       Publish(*slot, std::move(made));
     };
     if (end.possible() && text.ok()) {
@@ -183,16 +183,17 @@ Result<std::shared_ptr<const BuiltProgram>> ProgramCache::Get(const Source& sour
 
 void ProgramCache::Publish(Slot& slot, Result<std::shared_ptr<const BuiltProgram>> made) {
   MutexLock lock(&slot.mutex);
-  // A failure is told to who waits now; the next who asks tries again.
+  // Those who wait now get the failure; the next caller tries again.
   slot.failure = made.status();
   if (made.ok()) slot.program = *std::move(made);
   slot.making = false;
 }
 
-// A thread that has made a program may hold its slot for a moment longer.
+// The thread that made a program may hold its slot for a moment longer, so the slot is emptied
+// here.
 ProgramCache::~ProgramCache() {
   for (const auto& [key, entry] : entries_) {
-    std::shared_ptr<const BuiltProgram> program;  // goes after the lock
+    std::shared_ptr<const BuiltProgram> program;  // destroyed after the lock is released
     MutexLock lock(&entry.slot->mutex);
     program.swap(entry.slot->program);
   }

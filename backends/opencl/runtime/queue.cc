@@ -11,13 +11,13 @@ namespace oncilla::opencl {
 namespace {
 
 constexpr std::chrono::milliseconds kCloseLimit(5000), kLateCloseLimit(1000);
-// Launches that are worth a flush once an idle device was told to begin: while it works on some,
-// more are enqueued.
+// How many launches are worth another flush once an idle device has begun: while it works on the
+// first ones, more are enqueued.
 constexpr size_t kMoreLaunches = 32;
-// Submissions to a queue of the application's whose outcome nobody has asked for.
+// The most submissions to an application's queue whose outcome nobody has asked for.
 constexpr size_t kMostUnasked = 256;
 
-// Host memory that a hung driver may still write to; kept for good.
+// Keeps host memory that a hung driver may still write to, for ever.
 void Bury(std::deque<std::shared_ptr<ClEvent>> events) {
   static std::mutex mutex;
   static auto* const buried = new std::deque<std::shared_ptr<ClEvent>>();
@@ -29,7 +29,7 @@ void Bury(std::deque<std::shared_ptr<ClEvent>> events) {
   }
 }
 
-// Device time of each step; zero where the driver gives none or nonsense.
+// The device time of each step; zero where the driver gives no time or an impossible one.
 std::vector<StepTime> ReadStamps(const Api& api,
                                  const std::vector<std::pair<int, EventObject>>& stamps) {
   std::vector<StepTime> times;
@@ -56,8 +56,8 @@ std::vector<StepTime> ReadStamps(const Api& api,
   return times;
 }
 
-// Whether the command is over for certain, well or badly. (IsDone is also true of one whose state
-// the driver does not tell.)
+// Whether the command has certainly ended, well or badly. (IsDone is also true where the driver
+// does not tell the state.)
 bool IsOver(const Api& api, cl_event event) {
   cl_int state = CL_QUEUED;
   return api.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state,
@@ -78,7 +78,7 @@ std::chrono::milliseconds ClQueue::Patience() const {
 }
 
 bool ClQueue::Drain(std::chrono::milliseconds limit) {
-  // In order, so a marker is done when all is.
+  // The queue is in order, so a marker is complete when everything before it is.
   cl_event raw = nullptr;
   if (api_.EnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &raw) == CL_SUCCESS) {
     EventObject marker(api_, raw);
@@ -91,12 +91,12 @@ bool ClQueue::Drain(std::chrono::milliseconds limit) {
       return false;
     }
   }
-  // A marker or a wait that fails says nothing of the work before it.
+  // A marker or a wait that fails does not say whether the work before it has ended; clFinish does.
   return api_.Finish(queue_.get()) == CL_SUCCESS;
 }
 
 bool ClQueue::SeeItOver(std::chrono::milliseconds limit) {
-  // In order: what no event covers lies before a marker.
+  // The queue is in order: commands without an event of their own lie before a marker.
   EventObject marker;
   if (dirty_) {
     cl_event raw = nullptr;
@@ -132,19 +132,19 @@ ClQueue::~ClQueue() {
   queue_.Abandon();
 }
 
-// The event's command must be done, as far as can be told.
+// The event's command has ended, as far as the driver tells.
 void ClQueue::Settle(ClEvent& event, bool may_wait) {
   Status status;
   if (may_wait) {
-    status = WaitFor(api_, event.last.get(), kNoDeadline);  // returns at once, with the truth
+    status = WaitFor(api_, event.last.get(), kNoDeadline);  // returns at once, and truly
   } else {
     cl_int state = CL_COMPLETE;
     const cl_int error = api_.GetEventInfo(event.last.get(), CL_EVENT_COMMAND_EXECUTION_STATUS,
                                            sizeof(state), &state, nullptr);
     status = Check(error != CL_SUCCESS ? error : std::min(state, CL_COMPLETE), "a command failed");
   }
-  // A wait that fails by itself leaves the work running, and with it the use of memory that the
-  // caller takes back once it is told.
+  // When the wait itself fails, the work may still be running and using memory that the caller
+  // reuses once it gets the error. So the queue is drained first, or declared hung.
   if (!status.ok() && !IsOver(api_, event.last.get()) && (foreign_ || !Drain(kCloseLimit))) {
     health_.hung = true;
   }
@@ -161,7 +161,7 @@ void ClQueue::Settle(ClEvent& event, bool may_wait) {
   }
   if (status.ok()) event.times = ReadStamps(api_, event.stamps);
   if (foreign_) {
-    event.outcome = std::move(status);  // each of them is asked for by itself
+    event.outcome = std::move(status);  // its events are asked for one by one
   } else {
     if (untold_->ok()) *untold_ = status;
     event.outcome = *untold_;
@@ -172,7 +172,7 @@ void ClQueue::Settle(ClEvent& event, bool may_wait) {
 }
 
 void ClQueue::SettleDone() {
-  // What somebody may still ask for is left to a wait, within bounds.
+  // Events that somebody may still ask for are left for a wait, up to a limit.
   if (foreign_ && !closing_ && in_flight_.size() < kMostUnasked) return;
   while (!in_flight_.empty() && IsDone(api_, in_flight_.front()->last.get())) {
     const std::shared_ptr<ClEvent> event = std::move(in_flight_.front());
@@ -236,8 +236,8 @@ Result<EventPtr> ClQueue::Transfer(std::span<const Upload> uploads,
   std::vector<std::pair<int, EventObject>> stamps;
   Status status = EnqueueTransfers(uploads, downloads, stamps);
   if (status.ok()) {
-    // In order, so that the last copy's event is the transfer's; what copies nothing needs a
-    // marker.
+    // The queue is in order, so the event of the last copy is that of the transfer; a transfer
+    // without copies needs a marker.
     cl_event last = stamps.empty() ? nullptr : stamps.back().second.get();
     if (last != nullptr && api_.RetainEvent(last) != CL_SUCCESS) last = nullptr;
     auto made = std::make_shared<ClEvent>();
@@ -247,7 +247,7 @@ Result<EventPtr> ClQueue::Transfer(std::span<const Upload> uploads,
     if (status.ok() && !downloads.empty()) status = Flush();
     if (status.ok()) return event;
   }
-  // What was enqueued still touches the caller's memory.
+  // Commands that were enqueued before the failure still use the caller's memory.
   if (foreign_ ? !SeeItOver(kCloseLimit) : !Drain(kCloseLimit)) {
     health_.hung = true;
     for (auto& [number, stamp] : stamps) stamp.Abandon();
@@ -322,12 +322,12 @@ Status ClQueue::EnqueueTransfers(std::span<const Upload> uploads,
 bool ClQueue::Poll(const ClEvent& event) {
   if (event.queue == nullptr) return true;
   if (foreign_) return IsDone(api_, event.last.get());
-  // A flush that fails shows in Wait.
+  // A flush that fails is reported by Wait.
   return !Flush().ok() || IsDone(api_, event.last.get());
 }
 
 Status ClQueue::Wait(ClEvent& event, Deadline deadline) {
-  (void)Flush().ok();  // waiting flushes too, and alone tells what became of the work
+  (void)Flush().ok();  // waiting flushes too, and only a wait tells the outcome
   const Status status = waiter_.Wait(event.last.get(), deadline);
   if (status.code() == Code::kDeadlineExceeded) {
     last_late_ = std::chrono::steady_clock::now();
@@ -335,7 +335,8 @@ Status ClQueue::Wait(ClEvent& event, Deadline deadline) {
     return status;
   }
   first_late_ = last_late_ = {};
-  // All before it are done too, whatever the driver says of them.
+  // The queue is in order, so all events before this one are complete as well, whatever the driver
+  // says of them.
   while (event.queue != nullptr) {
     const std::shared_ptr<ClEvent> first = std::move(in_flight_.front());
     in_flight_.pop_front();

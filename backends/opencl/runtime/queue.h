@@ -39,9 +39,9 @@ class ClEvent : public Event {
   std::shared_ptr<Status> untold;
 };
 
-// Of a device, for its queues.
+// The health of a device, which its queues share.
 struct QueueHealth {
-  std::atomic<bool> hung{false};  // some work was given up
+  std::atomic<bool> hung{false};  // some work was abandoned
   // No queue that is closed waits beyond this.
   std::atomic<Deadline::duration> close_by{kNoDeadline.time_since_epoch()};
 

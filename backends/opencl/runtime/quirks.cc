@@ -1,4 +1,4 @@
-// The table of known faults. A row needs a reason that a test or a measurement showed.
+// The table of known driver faults. A row needs a reason that a test or a measurement has shown.
 #include "backends/opencl/runtime/quirks.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace oncilla::opencl {
 namespace {
 
-// "22.3.6" -> 22; text without a leading number -> 0.
+// The major version: "22.3.6" -> 22; 0 for text without a leading number.
 int MajorOf(const std::string& driver) {
   int major = 0;
   const size_t digit = driver.find_first_of("0123456789");

@@ -1,4 +1,9 @@
-// Binding of arguments and enqueueing; see recording.h for the rules.
+// Binding of arguments and enqueueing; recording.h states the rules.
+//
+// To make a recording, StepBuilder creates the kernel objects of each step, notes which launches
+// use each operand, and binds the operands that are known. Enqueue then binds the external
+// operands, copies into staging buffers where a view cannot be addressed, launches, and copies
+// back.
 #include "backends/opencl/runtime/recording.h"
 
 #include <algorithm>
@@ -45,7 +50,7 @@ Result<std::unique_ptr<ClRecording>> ClRecording::Make(const DeviceObjects& devi
   return recording;
 }
 
-// The launches of one step while they are made, and which operands they use.
+// Builds the launches of one step, and notes which operands they use.
 class ClRecording::StepBuilder {
  public:
   StepBuilder(ClRecording& recording, const Step& step, int index)
@@ -74,11 +79,12 @@ class ClRecording::StepBuilder {
     return Status();
   }
 
-  // Binds the operands that are fixed; the others wait for a Submit.
+  // Binds the operands that are known now; the others are bound at each Submit.
   Status BindOperands() {
     for (auto& [operand, binding] : bindings_) {
-      auto& b = binding;  // which clang 14 lets a lambda see
-      // An operand may be a shifted view only when each launch that has it takes the offset too.
+      auto& b = binding;  // clang 14 does not let lambdas capture structured bindings
+      // A shifted view can be passed only when every launch that uses the operand takes an offset
+      // for it too.
       b.takes_offset = std::all_of(b.buffers.begin(), b.buffers.end(), [&](const Place& p) {
         return std::any_of(b.offsets.begin(), b.offsets.end(),
                            [&](const OffsetPlace& o) { return o.place.launch == p.launch; });
@@ -99,7 +105,7 @@ class ClRecording::StepBuilder {
  private:
   const Api& api() const { return recording_.device_.api; }
 
-  // The binding of an operand, made when it is first used.
+  // The binding of an operand, created when the operand is first used.
   Result<Binding*> BindingOf(bool output, int operand, Part part = {}) {
     const Operand* found = FindOperand(step_, output, operand);
     if (found == nullptr) {
@@ -122,7 +128,7 @@ class ClRecording::StepBuilder {
     return &bindings_.emplace_back(operand, std::move(fresh)).second;
   }
 
-  // One argument, at place_. Operands are only noted.
+  // Sets one argument, at place_. Operands are only noted here.
   Status Set(opencl::In in) { return Note(false, in.index, {in.offset, in.bytes}); }
   Status Set(Out out) { return Note(true, out.index, {}); }
   Status Note(bool output, int operand, const Part& part) {
@@ -165,9 +171,9 @@ class ClRecording::StepBuilder {
   const Step& step_;
   const ClKernel& kernel_;
   const int index_;
-  std::vector<std::pair<int, Binding>> bindings_;  // by the operand's number
-  cl_kernel raw_ = nullptr;                        // of the launch at hand
-  Place place_ = {};                               // of the argument at hand
+  std::vector<std::pair<int, Binding>> bindings_;  // by the operand's index
+  cl_kernel raw_ = nullptr;                        // of the current launch
+  Place place_ = {};                               // of the current argument
 };
 
 Status ClRecording::AddStep(const Step& step, int index) {
@@ -224,7 +230,7 @@ Status ClRecording::Bind(const Binding& binding, const BufferView& whole,
     views.push_back(std::move(part));
     return Status();
   }
-  // Keeps the region in use as any view would.
+  // Holds the region, as any view would.
   ONCILLA_ASSIGN(ClViewPtr hold, region->View(view.offset - beyond, view.bytes + beyond));
   views.push_back(std::move(hold));
   ONCILLA_ASSIGN(Memory buffer,
@@ -235,7 +241,7 @@ Status ClRecording::Bind(const Binding& binding, const BufferView& whole,
   return Status();
 }
 
-// Outputs are copied in too: a kernel may write only a part of them.
+// Outputs are copied in too, because a kernel may write only a part of them.
 Status ClRecording::CopyStaged(cl_command_queue queue, const std::vector<Staging>& stagings,
                                int step, bool out) const {
   for (const Staging& s : stagings) {
@@ -255,7 +261,7 @@ Status ClRecording::CopyStaged(cl_command_queue queue, const std::vector<Staging
 Status ClRecording::Enqueue(cl_command_queue queue, std::span<const BufferView> externals,
                             std::vector<std::pair<int, EventObject>>* stamps,
                             Launched launched) const {
-  // The driver keeps what it enqueued, so views of externals are held only until then.
+  // The driver retains what it enqueued, so views of external operands are held only until then.
   std::vector<ClViewPtr> views;
   std::vector<Staging> stagings;
   for (const Binding& b : externals_) {

@@ -11,11 +11,11 @@ namespace {
 
 using std::chrono::microseconds;
 
-// So long a wait yields before it asks for a callback.
+// How long a wait yields before it asks for a callback.
 constexpr microseconds kAtFirst(20);
-// How far from the expected end a wait looks on closely: what it takes to wake a thread.
+// How far from its expected end a wait polls closely: about what it takes to wake a thread.
 constexpr microseconds kClose(60);
-// Of how many waits of a run their times are kept.
+// For how many waits of a run the durations are remembered.
 constexpr size_t kMostPlaces = 64;
 
 Status StillWorking(std::chrono::steady_clock::duration waited) {
@@ -27,22 +27,22 @@ Status StillWorking(std::chrono::steady_clock::duration waited) {
 
 }  // namespace
 
-// What the driver's callback and the wait share; whoever comes last frees it.
+// What the driver's callback and the wait share. Each owns a reference; the last one frees it.
 class Waiter::Signal {
  public:
-  // Whether the driver will call.
+  // Asks the driver to call back.
   static std::shared_ptr<Signal> On(const Api& api, cl_event event) {
     auto signal = std::make_shared<Signal>();
     auto owner = std::make_unique<std::shared_ptr<Signal>>(signal);
     signal->asked_ =
         api.SetEventCallback(event, CL_COMPLETE, &Signal::Called, owner.get()) == CL_SUCCESS;
-    if (signal->asked_) (void)owner.release();  // Called takes it
+    if (signal->asked_) (void)owner.release();  // Called takes ownership
     return signal;
   }
 
   bool asked() const { return asked_; }
 
-  // Returns at once when the call has come already, once.
+  // Returns at once when the callback has come already; it counts once.
   void WaitUntil(Clock::time_point time) {
     std::unique_lock<std::mutex> lock(mutex_);
     called_.wait_until(lock, time, [&] { return came_; });
@@ -79,8 +79,8 @@ Waiter::Clock::time_point Waiter::NextLook(Clock::time_point now) const {
     if (waited >= expected - kClose && waited < expected + kClose) return now;
     if (waited < expected - kClose) return since_ + (expected - kClose);
   }
-  // With a callback to come, looks are for drivers that forget it. Without one they are all there
-  // is: a few percent of the time waited.
+  // With a callback pending, polling only guards against drivers that forget it, so it may be rare.
+  // Without one, polling is all there is: it costs a few percent of the time waited.
   const bool called = signal_ != nullptr && signal_->asked();
   return now + (called ? std::clamp<Clock::duration>(waited, std::chrono::milliseconds(1),
                                                      std::chrono::milliseconds(50))

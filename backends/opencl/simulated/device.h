@@ -16,8 +16,8 @@ namespace oncilla::opencl {
 // What a node would launch.
 struct SimulatedKernel : Kernel {
   Recipe recipe;
-  // Of the operands, in the node's order; 0 for those that no kernel reads: absent ones, and values
-  // that planning has used up.
+  // Bytes of the operands, in the node's order; 0 for operands that no kernel reads: absent ones,
+  // and values that planning has used.
   std::vector<int64_t> input_bytes, output_bytes;
   std::vector<bool> constant;   // of the inputs
   int64_t output_elements = 0;  // of the first output

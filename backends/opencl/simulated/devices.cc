@@ -1,6 +1,6 @@
-// The records. Sizes are those that the vendors' drivers are known to report (clinfo's databases,
-// data sheets, guides for OpenCL); none was read from a device here. Where drivers differ, the
-// smaller number stands.
+// The records. Sizes are those that the vendors' drivers are known to report (databases of clinfo,
+// data sheets, OpenCL guides); none was read from a device here. Where drivers differ, the smaller
+// number is taken.
 #include "backends/opencl/simulated/devices.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kKiB = int64_t{1} << 10, kGiB = int64_t{1} << 30;
 
-// What differs between the devices of a vendor.
+// What differs between the devices of one vendor.
 struct Model {
   std::string id, name, version;
   int64_t compute_units, clock_mhz, memory, max_work_group;
@@ -47,7 +47,8 @@ SimulatedRecord Common(const Model& model) {
   return r;
 }
 
-// No half arithmetic and no sub-groups in OpenCL; 48 KiB of local memory whatever the core has.
+// OpenCL on these has no half arithmetic and no sub-groups, and 48 KiB of local memory, however
+// much the core has.
 SimulatedRecord Nvidia(const Model& model) {
   SimulatedRecord r = Common(model);
   r.facts.platform = "NVIDIA CUDA";
@@ -82,7 +83,7 @@ SimulatedRecord Amd(const Model& model) {
   return r;
 }
 
-// Compute units are execution units of eight lanes. No double.
+// Compute units are execution units of eight lanes. There is no double arithmetic.
 SimulatedRecord Intel(const Model& model) {
   SimulatedRecord r = Common(model);
   r.facts.platform = "Intel(R) OpenCL Graphics";
@@ -124,7 +125,7 @@ SimulatedRecord Adreno(const Model& model) {
   return r;
 }
 
-// Local memory lies in ordinary memory. Drivers prefer vectors of four floats and have registers of
+// Local memory lies in ordinary memory. Drivers prefer vectors of four floats, but registers hold
 // one.
 SimulatedRecord Mali(const Model& model) {
   SimulatedRecord r = Phone(model);
@@ -144,9 +145,9 @@ std::vector<SimulatedRecord> MakeRecords() {
       Nvidia({"h200", "NVIDIA H200", "3.0", 132, 1980, 141 * kGiB, 1024}),
       Nvidia({"a100", "NVIDIA A100-SXM4-40GB", "3.0", 108, 1410, 40 * kGiB, 1024}),
       Nvidia({"rtx3060", "NVIDIA GeForce RTX 3060", "3.0", 28, 1777, 12 * kGiB, 1024}),
-      // One of its two chips, as the driver shows them.
+      // One of the board's two chips, since the driver shows them as two devices.
       Amd({"mi250", "gfx90a:sramecc+:xnack-", "2.0", 104, 1700, 64 * kGiB, 256}),
-      // RDNA's drivers count pairs of the data sheet's compute units.
+      // RDNA's drivers count pairs of the compute units in the data sheet.
       Amd({"rx6700", "gfx1031", "2.0", 20, 2424, 12 * kGiB, 256}),
       Amd({"rx7900", "gfx1100", "2.0", 48, 2304, 24 * kGiB, 256}),
       Intel({"a770", "Intel(R) Arc(TM) A770 Graphics", "3.0", 512, 2400, 16 * kGiB, 1024}),

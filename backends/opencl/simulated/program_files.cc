@@ -1,4 +1,4 @@
-// A text's hash is its name, so that programs are the same where their files are.
+// A file is named by the hash of its text, so programs are the same where their files are.
 #include "backends/opencl/simulated/program_files.h"
 
 #include <fstream>

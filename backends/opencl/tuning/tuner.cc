@@ -1,4 +1,9 @@
-// Running a node's choices beside each other: operands once, a kernel and a recording for each.
+// Measures the choices of a node side by side: operands once, a kernel and a recording for each
+// choice.
+//
+// The steps: compile every choice, run each once and compare its first output with that of the
+// generic choice, then time the rest in rounds (Race) and take the fastest if it is clearly faster
+// than the generic one.
 #include "backends/opencl/tuning/tuner.h"
 
 #include <algorithm>
@@ -12,17 +17,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Rounds of all that are left, launches of a round, and what these should take together.
+// Rounds of all choices that are left, launches of a round, and the time that these should take
+// together.
 constexpr int kRounds = 7, kMostLaunches = 20;
 constexpr double kRoundUs = 3000;
-// Slower than the best by more: no further rounds.
+// A choice that is slower than the best by more than this factor takes part in no further round.
 constexpr double kSlow = 1.25;
-// Faster than the generic choice by less: not worth another order of sums.
+// A choice replaces the generic one only below this share of its time: a smaller gain is not worth
+// another order of sums.
 constexpr double kWorth = 0.97;
-// A launch that is not over by then hangs.
+// A launch that has not ended after this time hangs.
 constexpr std::chrono::milliseconds kPatience(60'000);
 
-// Differences that the order of additions explains, as a share of the largest value.
+// The largest difference that the order of additions explains, as a share of the largest value.
 double MostError(DType dtype) {
   switch (dtype) {
     case DType::kF64:
@@ -36,7 +43,7 @@ double MostError(DType dtype) {
   }
 }
 
-// Floats in [-1, 1), small integers; the same in every run.
+// Random floats in [-1, 1), or small integers; the same in every run.
 Result<Tensor> RandomTensor(const TensorDesc& desc, uint32_t seed) {
   ONCILLA_ASSIGN(Tensor tensor, Tensor::Allocate(desc));
   std::mt19937 random(seed);
@@ -55,7 +62,7 @@ Result<Tensor> RandomTensor(const TensorDesc& desc, uint32_t seed) {
   return tensor;
 }
 
-// A buffer of the device's that goes with this object.
+// A buffer of the device that is released with this object.
 class Buffer {
  public:
   static Result<Buffer> Make(Device& device, int64_t bytes) {
@@ -85,7 +92,7 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// Of times, of which those far above the median are thrown away: something else ran then.
+// A statistic of times. Those far above the median are dropped, because something else ran then.
 struct Estimate {
   double us = 0, spread = 0;
 };
@@ -103,7 +110,7 @@ Estimate EstimateOf(const std::vector<double>& times) {
   return {sum / count, spread};
 }
 
-// One choice at work.
+// One choice, prepared and timed.
 struct Contender {
   std::string choice;
   Buffer scratch;
@@ -114,7 +121,7 @@ struct Contender {
   Estimate now;
 };
 
-// A node's operands and the runs of its choices.
+// A node's operands, and the runs of its choices.
 class Bench {
  public:
   Bench(ClDevice& device, Queue& queue, const LayerNode& node)
@@ -152,7 +159,7 @@ class Bench {
     return Wait(done);
   }
 
-  // Compiles; Unimplemented where the device does not take this choice.
+  // Compiles a choice. Unimplemented where the device cannot take it.
   Result<Contender> Prepare(const std::string& choice, const Recipe& recipe, const EarlyEnd& end,
                             int64_t* group_limit = nullptr) {
     Contender c;
@@ -168,8 +175,8 @@ class Bench {
     return c;
   }
 
-  // The generic choice, by smaller groups where the compiled kernel wants them, as
-  // ClDevice::Prepare has it.
+  // Compiles the generic choice, with smaller groups where the compiled kernel needs them, as
+  // ClDevice::Prepare does.
   Result<Contender> PrepareGeneric(const KernelRow& row, Capabilities caps, Decision& decision,
                                    const EarlyEnd& end) {
     for (int attempt = 0;; ++attempt) {
@@ -182,11 +189,12 @@ class Bench {
     }
   }
 
-  // The first output of one run, over whatever stood there.
+  // The first output of one run. The buffer is filled first, so that an element that was not
+  // written is noticed.
   Result<std::vector<double>> FirstOutput(const Contender& c) {
     const TensorDesc desc = node_.outputs[0].desc();
     ONCILLA_ASSIGN(Tensor y, Tensor::Allocate(desc));
-    std::ranges::fill(y.mutable_bytes(), std::byte{0x7f});  // large, or no number at all
+    std::ranges::fill(y.mutable_bytes(), std::byte{0x7f});  // a large number or a NaN
     const Upload blank{outputs_[0].view(), y.bytes()};
     ONCILLA_ASSIGN(EventPtr done, device_.Transfer(queue_, {&blank, 1}, {}));
     ONCILLA_TRY(Wait(done));
@@ -200,7 +208,7 @@ class Bench {
     return values;
   }
 
-  // One round: times of `launches` runs are added.
+  // One round: adds the times of `launches` runs.
   Status Run(Contender& c, int launches) {
     if (c.often == nullptr) {
       ONCILLA_ASSIGN(c.often, Record(c, launches));
@@ -245,7 +253,7 @@ class Bench {
   std::vector<Buffer> inputs_, outputs_;
 };
 
-// As a share of the largest value; infinite where one side has a number and the other none.
+// The difference as a share of the largest value; infinite where only one side has a number.
 double ErrorBetween(const std::vector<double>& got, const std::vector<double>& right) {
   double most = 0, largest = 1e-30;
   for (size_t i = 0; i < got.size(); ++i) {
@@ -257,7 +265,7 @@ double ErrorBetween(const std::vector<double>& got, const std::vector<double>& r
   return most / largest;
 }
 
-// All rounds, interleaved, until the time is over.
+// Runs all rounds, interleaved, until the time is over.
 Status Race(Bench& bench, std::vector<Contender>& all, Deadline until) {
   ONCILLA_TRY(bench.Run(all[0], 1));
   const double first_us = std::max(all[0].times[0], 1.0);
@@ -268,7 +276,7 @@ Status Race(Bench& bench, std::vector<Contender>& all, Deadline until) {
     if (round > 0 && Clock::now() >= until) break;
     double best = INFINITY;
     for (size_t i = 0; i < all.size(); ++i) {
-      // To and fro, so that none always runs behind the same other.
+      // Forwards and backwards in turn, so that no choice always runs after the same other one.
       Contender& c = all[round % 2 == 0 ? i : all.size() - 1 - i];
       if (c.out) continue;
       ONCILLA_TRY(bench.Run(c, launches));
@@ -315,8 +323,8 @@ Result<MeasuredLayer> Tuner::Measure(size_t layer, Deadline until) {
   const NodeView view = tunable.node.view();
   const auto begin = Clock::now();
   if (begin >= until) return Error(Code::kDeadlineExceeded, "no time is left");
-  // The rest is for comparing. A compilation that was begun is waited for: one that is left to
-  // itself would disturb what is measured next.
+  // The rest of the time is for comparing. A compilation that has begun is waited for: left
+  // running, it would disturb what is measured next.
   const Deadline compile_until = begin + (until - begin) / 10 * 7;
   const EarlyEnd end{.watchdog = kPatience};
   ONCILLA_ASSIGN(const KernelRow* row, FindRunnable(view, device_.capabilities()));
@@ -344,7 +352,8 @@ Result<MeasuredLayer> Tuner::Measure(size_t layer, Deadline until) {
     auto made = bench.Prepare(choice, recipe, end);
     ++measured.tried;
     if (!made.ok()) {
-      // Groups or local memory beyond what the compiled kernel takes: no fault, and no choice here.
+      // The compiled kernel needs smaller groups or less local memory: no fault, but no choice on
+      // this device.
       if (made.status().code() == Code::kUnimplemented) continue;
       if (made.status().code() == Code::kUnavailable) return made.status();
       measured.faults.push_back({choice, std::string(Message(made.status()))});

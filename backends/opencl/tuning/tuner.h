@@ -46,7 +46,7 @@ struct MeasuredLayer {
   std::vector<ChoiceFault> faults;
 };
 
-// Of one node's buffers and recordings. For tests, which lie about results.
+// For tests, which make a correct result look wrong.
 struct TunerOptions {
   double most_error_scale = 1;  // of the error that rounding explains
 };

@@ -1,4 +1,5 @@
-// Reading, which trusts nothing; printing, merging, and which rows a device uses.
+// Reading a table, which trusts nothing in it; printing, merging, and choosing the rows for a
+// device.
 #include "backends/opencl/tuning/tuning_file.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ using Kind = TextScalar::Kind;
 
 Status Refuse(const TextTree& at, std::string_view what) { return RefuseText(at.at, what); }
 
-// A name that is shown to users: text without control characters.
+// A name that is shown to users must be text without control characters.
 bool IsName(std::string_view text) {
   return !text.empty() && text.size() <= kMostName && std::ranges::all_of(text, [](char c) {
     return static_cast<unsigned char>(c) >= ' ' && c != 0x7f;
@@ -57,7 +58,7 @@ Result<int64_t> WholeIn(const TextTree& message, std::string_view name) {
   return *number;
 }
 
-// Microseconds; 0 where they are missing.
+// A time in microseconds; 0 where it is missing.
 Result<double> TimeIn(const TextTree& message, std::string_view name) {
   const TextTree* found = Find(message, name);
   if (found == nullptr) return 0.0;
@@ -116,7 +117,7 @@ TunedDevice& RowOf(const DeviceClass& of, const std::string& driver, TuningFile&
   return file.devices.back();
 }
 
-// As far as a clock can tell times apart.
+// Rounded to what a clock can tell apart.
 double Tenths(double us) { return std::round(us * 10) / 10; }
 
 }  // namespace
@@ -137,7 +138,7 @@ Result<TuningFile> ParseTuning(std::string_view json, std::vector<std::string>& 
   }
   TuningFile file, one;
   for (const TextMember& member : tree.members) {
-    if (member.name != "devices") continue;  // a list is told as members of one name
+    if (member.name != "devices") continue;  // the parser gives a list as members of one name
     ONCILLA_ASSIGN(TunedDevice device, ParseDevice(member.value, notes));
     one.devices = {std::move(device)};
     Merge(one, file);
@@ -146,7 +147,7 @@ Result<TuningFile> ParseTuning(std::string_view json, std::vector<std::string>& 
 }
 
 std::string PrintTuning(const TuningFile& file) {
-  // Laid out by hand: a line for each layer, so that two tables can be compared by their lines.
+  // Formatted by hand, one line per layer, so that two tables can be compared line by line.
   const auto text = [](std::string_view name) { return QuotedText(name, true); };
   std::string out = StrCat("{\n  \"oncilla_tuning\": ", kVersion, ",\n  \"devices\": [");
   for (size_t i = 0; i < file.devices.size(); ++i) {

@@ -1,4 +1,4 @@
-// Compares the slots and structs of abi.h with ONNX Runtime's headers, where those are at hand.
+// Compares the slots and structs of abi.h with ONNX Runtime's headers, where the build has them.
 // Compiled only; nothing runs.
 #include <onnxruntime_c_api.h>
 

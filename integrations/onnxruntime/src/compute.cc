@@ -8,7 +8,7 @@
 namespace oncilla::ort {
 namespace {
 
-// A view of ONNX Runtime's tensor, which lives until the node has run. Strings are copied.
+// A view of ONNX Runtime's tensor, which lives until the node has run; strings are copied.
 Tensor InputOf(const OrtValue* value, const std::string& name) {
   const TensorType type = TypeOf(value);
   const oncilla_dtype dtype = DTypeOf(type.element);
@@ -107,7 +107,7 @@ void Compute::Run(OrtKernelContext* context) const {
     const OrtValue* value = nullptr;
     Check(Ort().KernelContext_GetInput(context, input.index, &value));
     if (value == nullptr) {
-      throw Failure(kOrtInvalidArgument, "oncilla: input '" + input.name + "' is not there");
+      throw Failure(kOrtInvalidArgument, "oncilla: input '" + input.name + "' is missing");
     }
     inputs.emplace_back(input.name, InputOf(value, input.name));
   }

@@ -1,5 +1,9 @@
-// Takes the nodes that the engine's importer accepts, in groups, and hands each group to the engine
+// Takes the nodes that the engine's importer accepts, in groups, and gives each group to the engine
 // as a model in memory.
+//
+// The steps of Take: judge all nodes as one model, divide the accepted ones into groups
+// (partition.h), judge each group by itself, and divide again without the nodes that were refused,
+// until no group loses a node.
 #include "integrations/onnxruntime/src/ep.h"
 
 #include <algorithm>
@@ -12,8 +16,8 @@
 namespace oncilla::ort {
 namespace {
 
-// A group may lack what the whole graph told of its inputs, so it is judged once more by itself,
-// and the graph divided anew where a node falls out. Each round takes at least one node away.
+// A group lacks what the whole graph says about its inputs, so it is judged again by itself, and
+// the graph is divided again where a node is refused. Each round removes at least one node.
 constexpr int kMostRounds = 16;
 
 Session OpenSession(const Runtime& runtime, const std::string& device, const Options& options) {
@@ -29,7 +33,7 @@ Session OpenSession(const Runtime& runtime, const std::string& device, const Opt
   return Value(std::move(opened));
 }
 
-// The bytes stay where they are for as long as the engine reads from them.
+// Keeps the bytes alive and in place for as long as the engine reads from them.
 Model LoadModel(const Session& session, const std::string& name, std::string bytes) {
   const auto held = std::make_shared<std::string>(std::move(bytes));
   LoadOptions options;
@@ -108,6 +112,9 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
   const Predecessors predecessors = PredecessorsOf(graph);
   std::vector<std::vector<size_t>> groups;
   if (!asked.empty()) Judge(graph, asked, taken, reasons);
+  // Divides the claimed nodes into parts and judges each part as the model that it becomes. A node
+  // that is refused leaves its part, which may split the part, so this repeats until all parts are
+  // accepted. Without such an end nothing is claimed.
   for (int round = 0; round < kMostRounds; ++round) {
     groups = Partition(predecessors, taken);
     const auto small = [&](const std::vector<size_t>& group) {
@@ -128,6 +135,7 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
     if (all) break;
     if (round + 1 == kMostRounds) groups.clear();
   }
+  // Claims the nodes of the parts, and reports them and the reasons of the others.
   Taken report;
   report.graph = graph.name;
   std::vector<bool> gone(graph.nodes.size());
@@ -137,7 +145,7 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
       nodes.push_back(graph.nodes[i].node);
       gone[i] = true;
     }
-    // The engine keeps the constants in the layout of its kernels.
+    // The engine keeps the constants itself, in the layout of its kernels.
     const OrtNodeFusionOptions fusion = {kStructVersion, true};
     Check(Ort().EpGraphSupportInfo_AddNodesToFuse(info, nodes.data(), nodes.size(), &fusion));
     size_t size = 0;
@@ -168,8 +176,9 @@ bool Ep::GoesWithItsHolder(const OrtGraph* graph) {
   if (holder == nullptr) return false;
   const Graph alone(holder, graph);
   const GraphNode& node = alone.nodes[0];
-  // ONNX Runtime may write out a node that is a function (SequenceMap) behind this, with copies of
-  // the graph that it holds, where a part that was taken is not known any more.
+  // ONNX Runtime may expand a node that is a function (SequenceMap) after this call, with copies of
+  // the graphs that it holds. In these copies a group that was taken from the original is not
+  // known.
   if (!node.domain.empty() || (node.op != "If" && node.op != "Loop" && node.op != "Scan")) {
     return true;
   }
@@ -216,7 +225,7 @@ OrtNodeComputeInfo* Ep::CompileOne(const OrtGraph* ort_graph, const OrtNode* fus
   const Graph graph(ort_graph);
   std::vector<size_t> nodes(graph.nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) nodes[i] = i;
-  // What the node that stands for the part reads and writes, in its order.
+  // The names that the fused node reads and writes, in its order.
   const auto names = [](const OrtNode* node, auto count, auto get) {
     size_t size = 0;
     Check(count(node, &size));
@@ -247,9 +256,9 @@ OrtNodeComputeInfo* Ep::CompileOne(const OrtGraph* ort_graph, const OrtNode* fus
   Check(Ort().Node_GetName(fused, &part));
   Model model =
       LoadModel(session_, part == nullptr ? graph.name : part, ModelOf(graph, nodes, boundary));
-  // Asking where its nodes run compiles the graph: weights are packed and uploaded here, so that a
-  // model that does not fit fails when the session is made. No plan: inputs may fix shapes by
-  // value.
+  // Asking for the placement compiles the graph. Weights are packed and uploaded here, so that a
+  // model that does not fit fails when the session is made. No plan is made, because inputs may fix
+  // shapes by their values.
   Check(model.Placement().status());
   return new class Compute(std::move(model), std::move(inputs), boundary.outputs);
 }

@@ -47,8 +47,8 @@ class Ep : public OrtEp {
   static void ReleaseAll(OrtEp* self, OrtNodeComputeInfo** infos, size_t count);
 
   void Take(const OrtGraph* graph, OrtSupportInfo* info);
-  // A graph within a node is left alone where the node can be taken whole. ONNX Runtime asks for
-  // the graphs within nodes before it asks for those around them.
+  // True for a graph within a node that can be taken as a whole; the graph itself is then left
+  // alone. ONNX Runtime asks for the graphs within nodes before the graphs around them.
   bool GoesWithItsHolder(const OrtGraph* graph);
   // The nodes that could leave ONNX Runtime.
   static std::vector<size_t> Candidates(const Graph& graph, std::vector<bool>& taken,

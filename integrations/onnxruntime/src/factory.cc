@@ -1,4 +1,4 @@
-// Devices, providers, and the functions that the library exports.
+// Lists devices, makes providers, and exports the library's functions.
 #include "integrations/onnxruntime/src/factory.h"
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ constexpr const char* kVendor = "Oncilla";
 constexpr const char* kDeviceKey = "oncilla_device";
 
 std::mutex reports_mutex;
-// In the order in which they were made.
+// All providers of the process, in the order in which they were made.
 std::vector<const Ep*>& LiveEps() {
   static auto* const live = new std::vector<const Ep*>();  // outlives every session
   return *live;
@@ -32,7 +32,7 @@ std::string ShortName(const std::string& name) {
   return text;
 }
 
-// PCI numbers of vendors, by a word in what the driver calls them.
+// PCI ids of vendors, by a word in the name that the driver gives.
 uint32_t VendorId(const std::string& vendor) {
   constexpr std::pair<const char*, uint32_t> kVendors[] = {
       {"NVIDIA", 0x10DE}, {"Advanced Micro Devices", 0x1002},
@@ -145,8 +145,8 @@ void Factory::Drop() {
   delete this;
 }
 
-// GPUs come first, so that the first of the list is what a program wants that takes them all, then
-// the engine's own CPU device, then OpenCL on the processor.
+// GPUs come first, so that a program that takes all devices of the list uses a GPU; then the
+// engine's own CPU device, then OpenCL on the processor.
 void Factory::ListDevices(const OrtHardwareDevice* const* devices, size_t count,
                           OrtEpDevice** ep_devices, size_t room, size_t* written) {
   *written = 0;
@@ -180,8 +180,8 @@ OrtEpDevice* Factory::MakeDevice(const DeviceInfo& info, const OrtHardwareDevice
     hardware = devices[i];
   }
   if (hardware == nullptr) {
-    // ONNX Runtime finds GPUs where the kernel lists them; what a driver alone knows is described
-    // to it.
+    // ONNX Runtime finds the GPUs that the kernel lists. A device that only a driver knows is
+    // described to it here.
     Pairs metadata;
     metadata.Add("Description", info.driver_name);
     OrtHardwareDevice* made = nullptr;
@@ -256,8 +256,8 @@ ONCILLA_ORT_EXPORT OrtStatus* CreateEpFactories(const char*, const OrtApiBase* b
   if (OrtStatus* failed = Connect(base)) return failed;
   return Guard([&] {
     if (room == 0) throw Failure(kOrtInvalidArgument, "oncilla: no room for a factory");
-    // Sessions may live on when the library is not registered any more, and drivers have threads of
-    // their own: its code stays until the process ends.
+    // Sessions may outlive the registration of the library, and drivers have threads of their own,
+    // so the library's code stays loaded until the process ends.
     Dl_info here;
     if (dladdr(reinterpret_cast<const void*>(&CreateEpFactories), &here) != 0) {
       (void)dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
@@ -272,9 +272,9 @@ ONCILLA_ORT_EXPORT OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) {
   return nullptr;
 }
 
-// What each session has taken and left with reasons, and its memory, of all that are open. Fills as
-// much of `text` as `size` has room for, with a zero byte at the end, and returns the size of the
-// whole.
+// The report of all open sessions: what each has taken, what it left and why, and its memory. Fills
+// as much of `text` as `size` allows, with a zero byte at the end, and returns the size of the
+// whole report.
 ONCILLA_ORT_EXPORT size_t oncilla_ort_report(int json, char* text, size_t size) {
   try {
     const std::string all = Factory::ReportAll(json != 0);

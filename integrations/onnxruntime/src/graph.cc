@@ -1,4 +1,4 @@
-// Reads a graph through ONNX Runtime's functions.
+// Reads a graph through the functions of ONNX Runtime.
 #include "integrations/onnxruntime/src/graph.h"
 
 #include <unordered_set>
@@ -6,7 +6,7 @@
 namespace oncilla::ort {
 namespace {
 
-// The items that a pair of functions, one for the count and one for the array, gives.
+// The items of an array that two functions give, one its length and one its contents.
 template <class T, class Count, class Get, class Of>
 std::vector<const T*> List(const Of* of, Count count, Get get) {
   size_t size = 0;
@@ -16,7 +16,7 @@ std::vector<const T*> List(const Of* of, Count count, Get get) {
   return all;
 }
 
-// Notes the value and returns its name; "" for null, which stands for one that is left out.
+// Records the value and returns its name; "" for null, which stands for an omitted one.
 std::string Note(const OrtValueInfo* info, Graph& graph) {
   if (info == nullptr) return "";
   const char* text = nullptr;
@@ -54,7 +54,7 @@ std::string TextOf(OrtStatus* (*get)(const OrtNode*, const char**), const OrtNod
   return text == nullptr ? "" : text;
 }
 
-// The nodes of a graph and of the graphs in it. ONNX Runtime has bounded how deep those lie.
+// The number of nodes of a graph and of the graphs in it. ONNX Runtime limits their depth.
 size_t SizeOf(const OrtGraph* graph) {
   const Functions& ort = Ort();
   size_t size = 0;

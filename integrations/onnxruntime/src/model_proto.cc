@@ -1,4 +1,5 @@
-// A part of a graph as a serialized onnx.ModelProto. Numbers of fields after onnx.proto.
+// Writes a part of a graph as a serialized onnx.ModelProto. The numbers of fields are those of
+// onnx.proto.
 #include <cstring>
 #include <limits>
 #include <protozero/pbf_writer.hpp>
@@ -11,7 +12,7 @@ namespace {
 
 using protozero::pbf_writer;
 
-// protozero writes lengths as 32-bit numbers, and readers take them for signed.
+// protozero writes lengths as 32-bit numbers, and readers take them as signed.
 constexpr size_t kMostBytes = std::numeric_limits<int32_t>::max() - (1 << 20);
 constexpr int64_t kIrVersion = 10;
 
@@ -46,7 +47,7 @@ class Writer {
  private:
   using Names = std::unordered_set<std::string>;
 
-  // A GraphProto. `outer` are tensors of the graphs around it, which it reads by their names.
+  // Writes a GraphProto. `outer` are tensors of the enclosing graphs, which it reads by name.
   void Body(pbf_writer& out, const Graph& graph, const std::vector<size_t>& nodes,
             const Boundary& boundary, const Names& outer) {
     out.add_string(2, graph.name.empty() ? "graph" : graph.name);
@@ -63,7 +64,8 @@ class Writer {
     }
     for (const std::string& name : boundary.inputs) ValueInfo(out, 11, graph.value(name));
     for (const std::string& name : boundary.outputs) ValueInfo(out, 12, graph.value(name));
-    // What lies between is stated too: a node behind one that is not supported is judged from it.
+    // The types of intermediate values are written as well, so that a node behind an unsupported
+    // one can be judged.
     for (const auto* list : {&boundary.inputs, &boundary.outputs}) {
       written.insert(list->begin(), list->end());
     }
@@ -90,8 +92,7 @@ class Writer {
     pbf_writer held(info, 2), tensor(held, 1);
     tensor.add_int32(1, type.element);
     if (!type.ranked) return;
-    // Messages without contents are written out: a writer would leave them away, and with them the
-    // rank.
+    // Empty messages are written explicitly: the writer would omit them, and with them the rank.
     if (type.dims.empty()) return tensor.add_message(2, "", 0);
     pbf_writer shape(tensor, 2);
     for (size_t i = 0; i < type.dims.size(); ++i) {
@@ -140,7 +141,7 @@ class Writer {
 
   // The bytes of an attribute's value; `size` is that of one element.
   static std::string Read(const OrtOpAttr* attr, int type, const std::string& name) {
-    // The first call tells how many bytes there are: it fails where there are any.
+    // The first call fails where the attribute has bytes, and tells how many.
     size_t bytes = 0;
     OrtStatus* status = Ort().ReadOpAttr(attr, type, nullptr, 0, &bytes);
     if (status != nullptr) Ort().ReleaseStatus(status);
@@ -200,6 +201,7 @@ class Writer {
         return;
       case kOrtAttrString: {
         std::string data = Read(attr, type, name);
+        // The size may include the terminating zero.
         if (!data.empty() && data.back() == '\0') data.pop_back();
         out.add_bytes(4, data);
         out.add_int32(20, kString);
@@ -207,6 +209,7 @@ class Writer {
       }
       case kOrtAttrStrings: {
         const std::string data = Read(attr, type, name);
+        // The strings follow one another, each with a terminating zero.
         for (size_t begin = 0; begin < data.size();) {
           const size_t end = std::min(data.find('\0', begin), data.size());
           out.add_bytes(9, data.data() + begin, end - begin);

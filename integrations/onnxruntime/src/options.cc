@@ -1,4 +1,4 @@
-// Options of the provider: its own, and those of an engine's session by their names in a
+// Options of the provider: its own, and those of the engine's session by their names in a
 // configuration.
 #include "integrations/onnxruntime/src/options.h"
 
@@ -8,7 +8,7 @@
 namespace oncilla::ort {
 namespace {
 
-// What is shorter to write.
+// Short names of options.
 constexpr std::pair<const char*, const char*> kShort[] = {
     {"memory_limit", "memory_limit_bytes"},
     {"precision", "precision.storage"},
@@ -31,7 +31,7 @@ std::string Quoted(const std::string& text) {
   return out + '"';
 }
 
-// Numbers and truth values are written bare, all else as text.
+// Numbers, true and false are written bare, everything else as text.
 std::string JsonOf(const std::string& value) {
   double number = 0;
   const char* end = value.data() + value.size();
@@ -59,7 +59,7 @@ size_t ReadCount(const std::string& name, const std::string& value) {
   return count;
 }
 
-// {"a.b": "x"} as {"a": {"b": "x"}}.
+// Turns {"a.b": "x"} into {"a": {"b": "x"}}.
 std::string ConfigOf(const std::map<std::string, std::string>& fields) {
   std::string json = "{", open;
   bool first = true;
@@ -115,7 +115,7 @@ Options ReadOptions(const OrtSessionOptions* options, const std::string& ep) {
   const char* const* values = nullptr;
   size_t count = 0;
   Ort().GetKeyValuePairs(entries, &keys, &values, &count);
-  // ONNX Runtime writes "ep.NAME.option", the name in small letters.
+  // ONNX Runtime writes "ep.NAME.option", with the name in lower case.
   std::string prefix = "ep." + ep + ".";
   for (char& c : prefix) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');

@@ -1,4 +1,4 @@
-// Calls of ONNX Runtime, with failures as exceptions.
+// Calls ONNX Runtime, and turns its failures into exceptions.
 #include "integrations/onnxruntime/src/ort.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ int CodeOf(oncilla_code code) {
       return kOrtNotImplemented;
     case ONCILLA_DATA_LOSS:
       return kOrtInvalidProtobuf;
-    // ONNX Runtime's Python then goes on with its CPU provider: right for a device that is lost,
-    // and for nothing else.
+    // With this code ONNX Runtime's Python continues with its CPU provider, which is right only for
+    // a device that is lost.
     case ONCILLA_UNAVAILABLE:
       return kOrtEpFail;
     default:
@@ -37,7 +37,7 @@ std::string TextOf(const Status& status) {
   return text;
 }
 
-// Element types by their numbers in TensorProto.DataType.
+// Element types by their number in TensorProto.DataType.
 constexpr std::array<int, kOrtLastElementType + 1> kTypes = {
     0,
     ONCILLA_FLOAT32,
@@ -79,7 +79,7 @@ OrtStatus* Connect(const OrtApiBase* base) {
                     (major > 1 || minor >= 27);
     return nullptr;
   }
-  // The table of the first version holds what makes a status.
+  // The table of the first version has the functions that make a status.
   const void* oldest = base->GetApi(1);
   if (oldest == nullptr) return nullptr;
   const auto create =

@@ -15,10 +15,10 @@ namespace oncilla::ort {
 
 // The functions of the ONNX Runtime that loaded this library; set once by CreateEpFactories.
 const Functions& Ort();
-// Null where it is new enough, else the failure that tells which version is needed.
+// Null where it is new enough, else a failure that says which version is needed.
 OrtStatus* Connect(const OrtApiBase* base);
-// Whether a node that holds graphs may be taken: before 1.27, ONNX Runtime does not hand over what
-// those graphs read of the graph around them.
+// Whether a node that holds graphs may be taken: before 1.27, ONNX Runtime does not say what those
+// graphs read from the enclosing graph.
 bool TakesHoldersOfGraphs();
 
 class Failure : public std::runtime_error {
@@ -32,7 +32,7 @@ class Failure : public std::runtime_error {
   int code_;
 };
 
-// Throws what a call of ONNX Runtime or of the engine says went wrong.
+// Throws the failure that a call of ONNX Runtime or of the engine returned.
 void Check(OrtStatus* status);
 void Check(const Status& status);
 template <class T>
@@ -54,7 +54,7 @@ OrtStatus* Guard(F&& body) noexcept {
   } catch (const std::exception& e) {
     return Ort().CreateStatus(kOrtFail, e.what());
   } catch (...) {
-    return Ort().CreateStatus(kOrtFail, "oncilla: a failure that says nothing of itself");
+    return Ort().CreateStatus(kOrtFail, "oncilla: an exception of an unknown type");
   }
 }
 

@@ -1,4 +1,4 @@
-// Groups of nodes by levels.
+// Divides nodes into groups by level.
 #include "integrations/onnxruntime/src/partition.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace oncilla::ort {
 
 std::vector<std::vector<size_t>> Partition(const Predecessors& predecessors,
                                            const std::vector<bool>& taken) {
-  // A node that no taken node precedes has level -1, so that what reads it can join the first
+  // A node without a taken node before it has level -1, so that its readers can join the first
   // group.
   std::vector<int> level(predecessors.size());
   std::map<int, std::vector<size_t>> groups;

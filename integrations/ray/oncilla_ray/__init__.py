@@ -4,7 +4,7 @@
     import oncilla_ray
 
     handle = serve.run(oncilla_ray.deployment("model.onnx", num_replicas=2, num_cpus=1, max_batch_size=8))
-    client = oncilla_ray.Client(handle)           # sends again what a dying replica had
+    client = oncilla_ray.Client(handle)           # sends the requests of a dying replica again
     print(client(image=array))
 
     dataset.map_batches(oncilla_ray.Predictor, fn_constructor_args=("model.onnx",), num_cpus=1,

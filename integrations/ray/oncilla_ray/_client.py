@@ -1,4 +1,4 @@
-"""A handle's caller that loses no request when a replica dies."""
+"""A client of a handle that loses no request when a replica dies."""
 from __future__ import annotations
 
 import asyncio
@@ -12,15 +12,15 @@ from ray.exceptions import RayTaskError
 from ray.serve.exceptions import ReplicaUnavailableError
 
 log = logging.getLogger("oncilla_ray")
-# The worker, its node, or what only it held is gone. Serve sends a request to another replica by itself as long as the first
-# has not accepted it; one that was accepted fails at its caller.
+# The worker, its node, or an object that only it held is gone. Serve itself sends a request to another replica as long as
+# the first has not accepted it; a request that was accepted fails at its caller.
 _LOST = (exceptions.RayActorError, exceptions.WorkerCrashedError, exceptions.NodeDiedError, exceptions.ObjectLostError,
          ReplicaUnavailableError)
 
 
 def is_lost(failure: BaseException) -> bool:
     """Whether a replica died under the request, as opposed to having answered with a failure."""
-    # What a replica raises arrives as RayTaskError: one that the replica lost itself, calling others.
+    # Exceptions of a replica arrive as RayTaskError, also where the replica itself lost a worker that it called.
     if isinstance(failure, RayTaskError):
         return isinstance(failure.cause, _LOST)
     return isinstance(failure, _LOST)
@@ -29,8 +29,8 @@ def is_lost(failure: BaseException) -> bool:
 class Client:
     """Calls a deployment by its handle, and sends a request again when the replica that had it dies.
 
-    A request is tried `retries` times more, so that one that kills its worker does not kill them all, and within `timeout`
-    seconds in all; then TimeoutError. Where a worker was lost after computing, the request is computed twice: use
+    A request is tried `retries` times more, so that a request that kills its worker does not kill them all, and for at most
+    `timeout` seconds in all; then TimeoutError. Where a worker was lost after computing, the request is computed twice: use
     `retries=0` for models that change their variables.
 
     `client(x=array)` waits; `await client.call(x=array)` is for other deployments. Inputs may also be one dict.

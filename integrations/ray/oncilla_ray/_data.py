@@ -17,7 +17,7 @@ class Predictor:
     Each actor loads the model once, within what it reserves (`num_cpus`, `num_gpus`), as a Serve replica does. `inputs` maps
     inputs of the model to columns, `outputs` outputs to columns (or names those that are wanted); without, they are called
     the same. `keep` are columns that are passed through, or True for all. A column whose rows differ in shape is run in
-    batches of equal shapes; what a model cannot take in batches runs row by row.
+    batches of equal shapes; a model that takes no batches runs row by row.
     """
 
     def __init__(self, path: str, *, inputs: Mapping[str, str] | None = None,
@@ -81,7 +81,7 @@ def _shapes(arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def _dense(column: np.ndarray, spec: oncilla.TensorSpec) -> np.ndarray | None:
-    """A column as one array: Data gives one of objects where rows are lists or differ in shape; None for the latter."""
+    """A column as one array. Data gives an array of objects where rows are lists or differ in shape; None for the latter."""
     if column.dtype != object or spec.dtype == "string":
         return column
     cells = [np.asarray(cell) for cell in column]

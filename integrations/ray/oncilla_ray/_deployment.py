@@ -22,7 +22,7 @@ log = logging.getLogger("oncilla_ray")
 
 
 def _rows(request: Any) -> int:
-    """How many rows a request has; what is no batch counts as one, and is told what is wrong later."""
+    """The number of rows of a request. A request that is not a batch counts as one row, and is refused later."""
     first = next(iter(request.values()), None) if isinstance(request, Mapping) else None
     shape = getattr(first, "shape", None)
     return max(1, shape[0] if shape else len(first) if isinstance(first, (list, tuple)) else 1)
@@ -44,7 +44,7 @@ class Replica:
 
     def _batching(self, wait_s: float, at_once: int) -> Any:
         def size(requests: list[Any]) -> int:
-            # Serve refuses a request that is larger than a batch; here it is a batch by itself.
+            # Serve would refuse a request that is larger than a batch; here it is a batch of its own.
             total = sum(map(_rows, requests))
             return min(total, self._most) if len(requests) == 1 else total
 
@@ -79,7 +79,7 @@ class Replica:
         return answer
 
     async def describe(self) -> dict[str, Any]:
-        """What the model takes and gives, where it runs, and its memory."""
+        """The model's inputs and outputs, where it runs, and its memory."""
         worker = self._worker
         devices = [d for d in worker.session.devices() if d.in_use]
         return {"inputs": {n: {"dtype": s.dtype, "shape": s.shape} for n, s in worker.inputs.items()},
@@ -110,15 +110,15 @@ def deployment(path: str | os.PathLike[str], *, name: str = "oncilla", num_repli
     `memory_limit` (bytes, or "512MiB") say otherwise. `config` has further options of the session (docs/config.md).
 
     With `max_batch_size` above 1, requests are joined along the first axis, up to so many rows, waiting at most
-    `batch_wait_timeout_s`; that rows do not depend on each other is for you to know. `health_inputs` is a request that
-    proves the model to run; without, zeros of the declared shapes do. Other keywords go to serve.deployment
+    `batch_wait_timeout_s`; use it only where rows do not depend on each other. `health_inputs` is a request that the health
+    check runs; the default is zeros of the declared shapes. Other keywords go to serve.deployment
     (`autoscaling_config`, `max_ongoing_requests`, ..).
     """
     if concurrent_batches < 1 or max_batch_size < 1:
         raise ValueError(f"max_batch_size is {max_batch_size}, concurrent_batches {concurrent_batches}: both must be 1 or more")
     actor = {"num_cpus": num_cpus, "num_gpus": num_gpus, **({"resources": dict(resources)} if resources else {}),
              **(ray_actor_options or {})}
-    # Twice the rows that are computed at once: the next batch gathers meanwhile.
+    # Twice the rows that are computed at once, so that the next batch gathers meanwhile.
     options.setdefault("max_ongoing_requests", max(8, 2 * max_batch_size * concurrent_batches))
     options.setdefault("health_check_timeout_s", health_timeout_s + 10)
     if "autoscaling_config" not in options:
@@ -132,7 +132,7 @@ def deployment(path: str | os.PathLike[str], *, name: str = "oncilla", num_repli
 
 
 class Gateway:
-    """HTTP with JSON in front of a deployment: it holds no model, and sends again what a dying replica had."""
+    """HTTP with JSON in front of a deployment. It holds no model, and sends the requests of a dying replica again."""
 
     def __init__(self, handle: Any, timeout: float, retries: int, max_body_bytes: int) -> None:
         self._handle, self._client, self._most = handle, Client(handle, timeout=timeout, retries=retries), max_body_bytes
@@ -200,7 +200,7 @@ def _told(failure: Exception) -> tuple[int, str]:
     if isinstance(cause, oncilla.UnimplementedError):
         return 501, str(cause)
     log.error("a request failed: %s", failure)
-    # Other failures are none of the client's, and may name files and hosts.
+    # Other failures are not caused by the client, and their messages may name files and hosts.
     return 500, f"the request failed ({type(cause).__name__})"
 
 

@@ -13,12 +13,12 @@ import ray
 
 log = logging.getLogger("oncilla_ray")
 Arrays = dict[str, np.ndarray]
-# One request must not fail others because they happened to meet in a batch: these are tried one by one.
+# A request must not fail only because it was joined with others: after these failures each is tried by itself.
 _REPEATED = (oncilla.InvalidArgumentError, oncilla.OutOfRangeError, oncilla.ResourceExhaustedError)
 
 
 def _share() -> dict[str, float]:
-    """What Ray reserved for this worker; nothing outside of one."""
+    """The resources that Ray reserved for this worker; none outside of a worker."""
     if not ray.is_initialized() or ray.get_runtime_context().get_actor_id() is None:
         return {}
     return dict(ray.get_runtime_context().get_assigned_resources())
@@ -47,7 +47,7 @@ class Worker:
     def __init__(self, path: str, *, signature: str | None = None, tags: str = "", outputs: Sequence[str] | None = None,
                  max_batch_size: int = 1, timeout: float | None = None, **options: Any) -> None:
         share = _share()
-        # A pool of threads of this worker's size, and not one for each processor of the machine beside it.
+        # A thread pool of this worker's size, instead of one with a thread for each processor of the machine.
         made = session_options(share, **options)
         self.session = oncilla.Session(runtime=oncilla.Runtime(threads=made["threads"]), **made)
         self.model = self.session.load(path, tags=tags, eager=signature is None)
@@ -77,7 +77,7 @@ class Worker:
     # ---- requests ----
 
     def arrays_of(self, request: Mapping[str, Any]) -> Arrays:
-        """The inputs as arrays of the declared types, or the failure that tells which is wrong."""
+        """The inputs as arrays of the declared types; raises a failure that names a wrong input."""
         if not isinstance(request, Mapping):
             raise TypeError(f"a request is a dict of inputs by name, not {type(request).__name__}")
         unknown, missing = request.keys() - self.inputs.keys(), self.inputs.keys() - request.keys()
@@ -103,7 +103,7 @@ class Worker:
         return result
 
     def run_many(self, requests: Sequence[Mapping[str, Any]]) -> list[Arrays | Exception]:
-        """Answers of requests, or the failure of each: those of equal shapes and types are joined along the first axis."""
+        """The answer or the failure of each request. Requests of equal shapes and types are joined along the first axis."""
         answers: list[Any] = [None] * len(requests)
         groups: dict[Any, list[tuple[int, Arrays]]] = {}
         for number, request in enumerate(requests):
@@ -111,7 +111,7 @@ class Worker:
                 arrays = self.arrays_of(request)
                 key = self._key(arrays)
                 groups.setdefault(("alone", number) if key is None else key, []).append((number, arrays))
-            except Exception as failure:  # noqa: BLE001: whatever it is, it is that request's
+            except Exception as failure:  # noqa: BLE001: any failure is the answer to that request
                 answers[number] = failure
         for members in groups.values():
             for (number, _), answer in zip(members, self._run_group([arrays for _, arrays in members])):

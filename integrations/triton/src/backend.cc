@@ -1,4 +1,4 @@
-// What Triton calls: the backend, its models and their instances.
+// The functions that Triton calls, for the backend, its models and their instances.
 #include <charconv>
 #include <memory>
 
@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// What all models of this backend share: the devices, and the threads of the CPU device.
+// State that all models of this backend share: the devices, and the threads of the CPU device.
 struct Backend {
   oncilla::Runtime runtime;
 };
@@ -46,7 +46,8 @@ int CountOf(const std::string& name, const std::string& value) {
                 "oncilla: --backend-config=oncilla," + name + "=" + value + " is no number from 0");
 }
 
-// --backend-config=oncilla,NAME=VALUE. Triton adds settings of its own, with hyphens.
+// Reads --backend-config=oncilla,NAME=VALUE. Triton adds settings of its own, whose names have
+// hyphens.
 oncilla::RuntimeOptions ReadSettings(TRITONBACKEND_Backend* handle) {
   TRITONSERVER_Message* message = nullptr;  // Triton's own, unlike a model's
   Check(TRITONBACKEND_BackendConfig(handle, &message));

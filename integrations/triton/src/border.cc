@@ -1,4 +1,4 @@
-// Calls of Triton, with failures as exceptions.
+// Calls Triton, and turns its failures into exceptions.
 #include "integrations/triton/src/border.h"
 
 namespace oncilla::triton {
@@ -17,7 +17,7 @@ ErrorCode CodeOf(oncilla_code code) {
       return kUnsupported;
     case ONCILLA_CANCELLED:
       return kCancelled;
-    // Triton has no codes for these; what it says of this one (HTTP 503) is that trying again may
+    // Triton has no codes for these. This one becomes HTTP 503, which says that trying again may
     // help.
     case ONCILLA_RESOURCE_EXHAUSTED:
     case ONCILLA_DEADLINE_EXCEEDED:

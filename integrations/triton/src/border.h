@@ -25,7 +25,7 @@ class Failure : public std::runtime_error {
   bool out_of_memory_ = false;
 };
 
-// Throws what a call of Triton or of the engine says went wrong.
+// Throws the failure that a call of Triton or of the engine returned.
 void Check(TRITONSERVER_Error* error);
 void Check(const Status& status);
 template <class T>
@@ -34,7 +34,7 @@ T Value(Result<T> result) {
   return std::move(result).value();
 }
 
-// The error that Triton is told; null only when it has no memory for one.
+// The error for Triton; null only when it has no memory for one.
 TRITONSERVER_Error* ErrorOf(const Failure& failure) noexcept;
 
 // Runs `body` and turns exceptions into an error.
@@ -50,7 +50,7 @@ TRITONSERVER_Error* Guard(F&& body) noexcept {
   } catch (const std::exception& e) {
     return TRITONSERVER_ErrorNew(kInternal, e.what());
   } catch (...) {
-    return TRITONSERVER_ErrorNew(kInternal, "oncilla: a failure that says nothing of itself");
+    return TRITONSERVER_ErrorNew(kInternal, "oncilla: an exception of an unknown type");
   }
 }
 

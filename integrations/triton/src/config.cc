@@ -1,4 +1,4 @@
-// Configurations of models in JSON.
+// Configurations of models, in JSON.
 #include "integrations/triton/src/config.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// What is shorter to write.
+// Short names of options.
 constexpr std::pair<const char*, const char*> kShort[] = {
     {"memory_limit", "memory_limit_bytes"},
     {"precision", "precision.storage"},
@@ -40,7 +40,7 @@ const TypeRow* RowOf(oncilla_dtype dtype) {
 
 std::string Quoted(const std::string& text) { return "'" + text + "'"; }
 
-// Numbers and truth values of a session's options are written bare, all else as text.
+// Numbers, true and false of a session's options are written bare, everything else as text.
 json ValueOf(const std::string& text) {
   json value = json::parse(text, nullptr, false);
   return value.is_number() || value.is_boolean() ? value : json(text);
@@ -68,7 +68,7 @@ int64_t MaxBatchOf(const json& config) {
   return config.contains("max_batch_size") ? NumberOf(config["max_batch_size"]) : 0;
 }
 
-// What Triton and a model must agree about for a tensor to cross.
+// Refuses tensors that Triton cannot carry.
 void CheckCrosses(const char* what, const TensorInfo& info) {
   if (info.kind != ONCILLA_KIND_TENSOR) {
     throw Failure(kUnsupported, std::string("oncilla: ") + what + " " + Quoted(info.name) +
@@ -98,8 +98,8 @@ json EntryOf(const char* what, const TensorInfo& info, bool batches) {
   if (batches) CheckBatchAxis(what, info);
   const std::vector<int64_t> dims(info.dims.begin() + (batches ? 1 : 0), info.dims.end());
   json entry = {{"name", info.name}, {"data_type", RowOf(info.dtype)->name}, {"dims", dims}};
-  // Triton has no scalars at its door: they come as one element. In batches it reshapes them
-  // itself.
+  // Triton's requests have no scalars: they are sent as one element. In batches Triton reshapes
+  // them itself.
   if (dims.empty()) {
     entry["dims"] = {1};
     if (batches) entry["reshape"] = {{"shape", json::array()}};
@@ -134,7 +134,7 @@ void CheckEntry(const char* what, const json& entry, const TensorInfo& info, boo
                                       ShapeText(info.dims) + " in the model");
 }
 
-// `all`: each tensor of the signature must be in the configuration.
+// `all`: every tensor of the signature must be in the configuration.
 void CheckSide(const char* what, const json& entries, const std::vector<TensorInfo>& infos,
                bool all, bool batches) {
   std::vector<std::string> seen;

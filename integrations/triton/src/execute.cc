@@ -1,4 +1,5 @@
-// Executing: requests of equal shapes are joined along the first axis, run once and divided again.
+// Executing: requests of equal shapes are joined along the first axis, run once, and their results
+// divided again.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -11,7 +12,7 @@
 namespace oncilla::triton {
 namespace {
 
-// How often it is looked up whether anybody still wants the result.
+// How often a run checks whether anybody still wants its result.
 constexpr std::chrono::milliseconds kLook{5};
 
 // Set by the thread that ends a run.
@@ -39,14 +40,14 @@ uint64_t Now() {
                                    .count());
 }
 
-// What fails here is between Triton and its own objects; nobody is left who could be told.
+// A failure between Triton and its own objects is logged, since nobody is left to be told.
 void LogIfFailed(TRITONSERVER_Error* error) noexcept {
   if (error == nullptr) return;
   Log(kError, std::string("oncilla: ") + TRITONSERVER_ErrorMessage(error));
   TRITONSERVER_ErrorDelete(error);
 }
 
-// Sends the response, with `error` (may be null), which it takes.
+// Sends the response. `error` may be null, and is consumed.
 void Send(Request& request, TRITONSERVER_Error* error) noexcept {
   if (request.response != nullptr) {
     LogIfFailed(TRITONBACKEND_ResponseSend(request.response, kResponseFinal, error));
@@ -63,12 +64,12 @@ void Fail(TRITONBACKEND_ModelInstance* instance, Request& request, const Failure
                                                           begin, now, now));
 }
 
-// One request must not fail others because they happened to meet in a batch.
+// A request must not fail only because it was joined with others in a batch.
 bool IsWorthRepeating(const Failure& failure) {
   return failure.code() == kInvalidArgument || failure.out_of_memory();
 }
 
-// Outputs that any of the requests wants.
+// The outputs that any of the requests wants.
 std::vector<std::string> OutputsOf(const std::vector<Request*>& group) {
   std::vector<std::string> names;
   for (const Request* request : group) {
@@ -79,7 +80,7 @@ std::vector<std::string> OutputsOf(const std::vector<Request*>& group) {
   return names;
 }
 
-// The longest time that one of the requests gives; 0: one gives none.
+// The longest timeout among the requests; 0 where one has none.
 int64_t TimeoutMsOf(const std::vector<Request*>& group) {
   int64_t longest = 0;
   for (const Request* request : group) {
@@ -105,8 +106,8 @@ RunResult ServedModel::Run(const std::string& device, const Group& group,
   options.timeout_ms = TimeoutMsOf(group);
   const auto ended = std::make_shared<Ended>();
   const AsyncRun run = Value(model_->RunAsync(inputs, options, [ended] { ended->Set(); }));
-  // Inputs lie in the requests' buffers, so this waits until the run is over, whatever happens; one
-  // that is cancelled ends within milliseconds.
+  // The inputs lie in buffers of the requests, so this waits until the run has ended, whatever
+  // happens. A cancelled run ends within milliseconds.
   for (bool cancelled = false; !ended->WaitFor(kLook);) {
     if (cancelled || !AllCancelled(group)) continue;
     cancelled = true;
@@ -190,7 +191,7 @@ void ServedModel::Execute(TRITONBACKEND_ModelInstance* instance, const std::stri
       for (InputView& input : request.inputs) {
         if (input.dims.size() == 1 && scalars_.count(input.name) > 0) input.dims.clear();
       }
-      // Without batches, each runs by itself.
+      // Without batches, each request runs by itself.
       groups[batches_ ? request.key : std::to_string(i)].push_back(&request);
     } catch (const Failure& failure) {
       Fail(instance, request, failure, begin);

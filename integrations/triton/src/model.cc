@@ -1,4 +1,4 @@
-// Loading: which file, which options, what the configuration says.
+// Loading a model: which file, which options, and what the configuration says.
 #include "integrations/triton/src/model.h"
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// What a version's folder may hold, besides the SavedModel itself.
+// The names that a model may have in a version's folder, besides being a SavedModel itself.
 constexpr const char* kNames[] = {"model.onnx", "model.tflite",     "model.oncilla",
                                   "model.pb",   "model.savedmodel", "model.saved_model",
                                   "model"};
 
-// The model of a version: what the configuration names, else the one there is.
+// The model of a version: the one that the configuration names, otherwise the only one.
 std::string FindModel(const fs::path& folder, const std::string& named) {
   std::error_code error;
   if (!named.empty()) {
@@ -80,7 +80,7 @@ void ServedModel::Load(const Runtime& runtime, const json& config, const std::st
     session.device = "cpu";  // or the weights would be uploaded in vain
   }
   session.config = options_.session;
-  // Each instance may run at once. Options that are given as a whole say it themselves.
+  // All instances may run at once. Options that are given as a whole must say so themselves.
   const int instances = InstanceCountOf(config);
   json fields =
       session.config.empty() ? json::object() : json::parse(session.config, nullptr, false);
@@ -91,7 +91,8 @@ void ServedModel::Load(const Runtime& runtime, const json& config, const std::st
   session_ = Value(Session::Create(runtime, session));
   LoadOptions load;
   load.tags = Tags(options_.tags);
-  // What is not supported shows now. Only the default signature can be compiled while loading.
+  // Compiles while loading, so that unsupported models fail now. This is possible for the default
+  // signature only.
   if (options_.signature.empty()) load.load_policy = LoadPolicy::kEager;
   model_ = Value(session_->Load(path, load));
 }
@@ -145,7 +146,7 @@ void ServedModel::Close() {
   model_.reset();
   bytes += Value(session_->Close());
   session_.reset();
-  Log(kInfo, "oncilla: unloaded " + label_ + ", " + std::to_string(bytes) + " bytes given back");
+  Log(kInfo, "oncilla: unloaded " + label_ + ", " + std::to_string(bytes) + " bytes freed");
 }
 
 }  // namespace oncilla::triton

@@ -1,4 +1,4 @@
-// Bytes of requests to tensors and back.
+// Converts bytes of requests to tensors, and back.
 #include "integrations/triton/src/request.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace oncilla::triton {
 namespace {
 
 constexpr size_t kMostAxes = 64;
-// Vector instructions and all element types are content with this.
+// Enough for vector instructions and for all element types.
 constexpr size_t kAlignment = 16;
 
 std::string Named(const InputView& input) { return "oncilla: input '" + input.name + "'"; }
@@ -51,7 +51,7 @@ size_t ElementsOf(const InputView& input) {
   for (const int64_t size : input.dims) {
     if (size < 0) {
       throw Failure(kInvalidArgument,
-                    Named(input) + " has the shape " + ShapeText(input.dims) + ", not all sizes");
+                    Named(input) + " has the shape " + ShapeText(input.dims) + "; give all sizes");
     }
     if (size == 0) empty = true;
     overflow |=
@@ -113,7 +113,7 @@ void CheckBytes(const InputView& input) {
   }
 }
 
-// The bytes of one input, in one piece: in place where they are, else in `copy`.
+// The bytes of one input as one block: in place where they are contiguous, else in `copy`.
 std::pair<const char*, size_t> InOnePiece(const InputView& input, std::string& copy) {
   if (input.buffers.size() == 1) return input.buffers[0];
   for (const auto& [data, size] : input.buffers) copy.append(data, size);
@@ -154,7 +154,7 @@ std::vector<int64_t> JoinedDims(const std::vector<const InputView*>& parts) {
   return dims;
 }
 
-// The memory of an output of a response.
+// The memory for an output of a response.
 char* OutputMemory(TRITONBACKEND_Output* output, const std::string& name, size_t bytes) {
   void* memory = nullptr;
   TRITONSERVER_MemoryType type = kHost;

@@ -42,7 +42,7 @@ Tensor Join(const std::vector<const InputView*>& parts);
 void Write(TRITONBACKEND_Response* response, const std::string& name, const Tensor& tensor,
            int64_t first, int64_t count);
 
-// Whether the client gave the request up; where Triton cannot tell, it did not.
+// Whether the client cancelled the request; false where Triton cannot tell.
 bool IsCancelled(const Request& request) noexcept;
 
 }  // namespace oncilla::triton

@@ -131,7 +131,7 @@ def test_unloading_gives_memory_back(server, repository):
     assert process.memory_info().rss > before + (60 << 20)
     server.client("grpc").unload_model("big")
     told = server.wait_for_line("unloaded 'big' version 1")
-    assert int(re.search(r"(\d+) bytes given back", told)[1]) > 63 << 20
+    assert int(re.search(r"(\d+) bytes freed", told)[1]) > 63 << 20
     deadline = time.time() + 10
     while process.memory_info().rss > before + (24 << 20) and time.time() < deadline:
         time.sleep(0.05)

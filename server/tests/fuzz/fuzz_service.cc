@@ -1,4 +1,4 @@
-// Models written as text into a folder of the program's own.
+// Writes small models as text into a temporary folder, and serves them.
 #include "server/tests/fuzz/fuzz_service.h"
 
 #include <unistd.h>

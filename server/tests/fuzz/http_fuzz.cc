@@ -40,12 +40,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ::shutdown(pair[0], SHUT_WR);
   Front().ServeOn(pair[1]);
   ::close(pair[1]);
-  // What is answered begins as HTTP does.
+  // A response must begin as HTTP does.
   char begin[9] = {};
   const ssize_t n = ::recv(pair[0], begin, 8, MSG_DONTWAIT);
   if (n > 0 && std::string_view(begin, static_cast<size_t>(n)) != "HTTP/1.1") std::abort();
   ::close(pair[0]);
-  // Nothing is held for a client that is gone.
+  // Nothing may be held for a client that is gone.
   if (FuzzService().requests_held().held() != 0) std::abort();
   return 0;
 }

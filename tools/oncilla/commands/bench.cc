@@ -1,9 +1,9 @@
-// oncilla bench: how long a model takes, honestly: warm-up, many samples, their spread, and where
-// the time goes.
+// oncilla bench: how long a model takes, measured fairly: warm-up, many samples, their spread, and
+// where the time goes.
 //
-// Each sample is one whole run with inputs on the host and outputs read back. The per-op table
-// comes from runs of their own, because profiling slows some devices down (op_times.h). On request
-// it is held against what the device can do at best (roofline.h).
+// A sample is one whole run with inputs on the host and outputs read back. The table of ops comes
+// from separate runs, because profiling slows some devices down (op_times.h). On request it is
+// compared with the best that the device can do (roofline.h).
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -46,7 +46,7 @@ struct BenchFlags {
   bool json = false;
 };
 
-// Plain code that takes so many percent of a run is worth a warning.
+// Percent of a run in plain code that is worth a warning.
 constexpr double kMuchPlain = 5;
 
 double Since(Clock::time_point begin) {
@@ -162,7 +162,7 @@ std::string TableText(const BenchFlags& flags, const Measured& measured) {
   return out;
 }
 
-// The ops that take more than so much of a run in plain code, unless that was asked for.
+// The ops that take more than that share of a run in plain code, unless plain code was asked for.
 std::vector<const OpTime*> MuchPlain(const BenchFlags& flags, const OpenedModel& opened,
                                      const Measured& measured) {
   if (opened.session->options().device == "cpu:plain") return {};
@@ -240,7 +240,7 @@ Json ToJson(const BenchFlags& flags, const OpenedModel& opened, const Measured& 
   return json;
 }
 
-// Flags that only make sense together, or not together.
+// Refuses flags that need each other or exclude each other.
 Status CheckFlags(const BenchFlags& flags, const std::string& device) {
   const bool model = !flags.model.path.empty();
   if (flags.peaks) {
@@ -255,7 +255,7 @@ Status CheckFlags(const BenchFlags& flags, const std::string& device) {
     return Status();
   }
   if (!model && !flags.roofline.empty()) return BadOption("--roofline needs a MODEL to measure");
-  if (!model) return BadOption("MODEL is required, but for --peaks");
+  if (!model) return BadOption("MODEL is required, except with --peaks");
   if (flags.fail_on_plain && device == "cpu:plain") {
     return BadOption("--fail-on-plain: everything is plain on --device cpu:plain");
   }
@@ -420,7 +420,7 @@ Action AddBench(CLI::App& app) {
   AddPlacement(app, flags->model);
   app.add_flag("--json", flags->json, "One JSON document, with every sample");
   app.footer(
-      "Inputs without a file are made up as by run --random.\n"
+      "Inputs without a file get random values, as by run --random.\n"
       "Examples:\n"
       "  oncilla bench mobilenet/ --shape image=1x224x224x3\n"
       "  oncilla bench model.onnx --device cpu --threads 2 --samples 50 --json\n"

@@ -1,4 +1,5 @@
-// oncilla convert: any model to the engine's own file, checked against its source.
+// oncilla convert: converts any model to the engine's own file and checks the result against the
+// source.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -31,7 +32,7 @@ struct ConvertFlags {
   bool no_verify = false;
 };
 
-// What is asked of a signature: with the names to import.
+// What is converted: a signature, with the names to import.
 struct Asked {
   Signature signature;
   ImportRequest request;
@@ -79,7 +80,7 @@ Result<std::vector<Asked>> AskedOf(const ModelSource& source, const ConvertFlags
   return asked;
 }
 
-// What a user may call them: also without ":0".
+// The names that a user may give for tensors, also without ":0".
 std::vector<std::string> Spellings(const std::vector<TensorInfo>& infos) {
   std::vector<std::string> names = NamesOf(infos);
   for (const TensorInfo& info : infos) {
@@ -88,7 +89,8 @@ std::vector<std::string> Spellings(const std::vector<TensorInfo>& infos) {
   return names;
 }
 
-// The sizes that --shape gives to inputs of this signature. One signature at least must know each.
+// The sizes that --shape gives to inputs of this signature. At least one signature must have each
+// input.
 Result<std::vector<std::pair<std::string, Shape>>> ShapesFor(const Signature& signature,
                                                              const ConvertFlags& flags,
                                                              std::set<std::string>* used) {
@@ -123,8 +125,8 @@ std::vector<std::string> ResourcesOf(const Module& module) {
   return resources;
 }
 
-// One signature's variable is another's constant until it is known to change: imported anew until
-// nothing new is.
+// A variable that one signature changes may look like a constant to another one, until its import
+// shows that it changes. So everything is imported again until no new changing variable is found.
 Result<std::vector<Module>> ImportAll(ModelSource& source, const std::vector<Asked>& asked,
                                       const std::shared_ptr<const OpSet>& ops) {
   std::set<std::string> state;
@@ -148,7 +150,7 @@ Result<std::vector<Module>> ImportAll(ModelSource& source, const std::vector<Ask
   }
 }
 
-// Names and sources as the signature has them, types and shapes as the graph knows them.
+// Names and sources as in the signature, types and shapes as in the graph.
 std::vector<TensorInfo> InfosOf(const Graph& graph, std::span<const NamedValue> values,
                                 const std::vector<TensorInfo>& known) {
   std::unordered_map<std::string_view, const TensorInfo*> by_name;
@@ -236,7 +238,8 @@ Result<ContainerContents> Import(const ConvertFlags& flags, DType weights,
   return contents;
 }
 
-// Runs both on the CPU. Says what was compared; fails when something does not fit.
+// Runs source and result on the CPU and compares them. Reports what was compared; fails when a
+// difference is too large.
 class Verification {
  public:
   static Result<Verification> Begin(const ConvertFlags& flags, DType weights,
@@ -254,7 +257,8 @@ class Verification {
     return out;
   }
 
-  // `signature` is the result's; its names are the source's too, but for those that are renamed.
+  // `signature` is the result's; its names are the source's too, except for those that were
+  // renamed.
   Status Compare(const Signature& signature, const std::string& source_signature,
                  const CheckOptions& options) {
     auto check = Check(*source_, *result_, signature, source_signature, options);
@@ -275,7 +279,7 @@ class Verification {
     return {};
   }
 
-  // The report; prints it and fails when something differed.
+  // The report. Where something differed, prints the report and fails.
   Result<std::string> End() const {
     if (wrong_.empty()) return report_;
     ONCILLA_TRY(PrintResult(report_));
@@ -302,8 +306,7 @@ Result<std::string> Verify(const ConvertFlags& flags, DType weights, const std::
   return verification.End();
 }
 
-// The result may not take the place of what it is made from: the model's file, or any in its
-// folder.
+// Refuses to overwrite what the result is made from: the model's file, or a file in its folder.
 Status CheckNotSource(const std::string& model, const std::string& target) {
   std::error_code failure;
   const std::filesystem::path to = std::filesystem::weakly_canonical(target, failure);
@@ -324,14 +327,14 @@ Status CheckNotSource(const std::string& model, const std::string& target) {
       ": choose another name");
 }
 
-// Writes to a draft that gets the name of the result once `check`, which gives a report, is
-// content.
+// Writes a draft, and gives it the name of the result once `check`, which returns a report,
+// succeeds.
 template <class Write, class Check>
 Result<std::string> WriteChecked(const ConvertFlags& flags, Write&& write, Check&& check) {
   auto target = WritableTarget(flags.out);
   if (!target.ok()) return WithStage(target.status(), Stage::kOptions);
   ONCILLA_TRY(CheckNotSource(flags.model.path, *target));
-  // Only a file that was found right gets its name.
+  // Only a file that was verified gets the name.
   const std::string draft = flags.no_verify ? *target : *target + ".unverified";
   const TemporaryFile mark = flags.no_verify ? TemporaryFile() : TemporaryFile(draft);
   {
@@ -352,7 +355,7 @@ Result<std::string> WriteChecked(const ConvertFlags& flags, Write&& write, Check
   return report;
 }
 
-// A signature as the graph knows it: types and sizes that the file leaves out.
+// The signature with types and sizes that the file leaves open but the graph knows.
 Result<Signature> Known(const Module& module, const Asked& asked) {
   Signature signature;
   signature.inputs = InfosOf(module.main, module.main.inputs(), asked.signature.inputs);
@@ -475,7 +478,7 @@ Action AddConvert(CLI::App& app) {
       ->capture_default_str();
   flags->input.AddTo(app);
   app.remove_option(app.get_option("--random"));
-  app.get_option("--seed")->description("Seed of the inputs that are made up for the check");
+  app.get_option("--seed")->description("Seed of the random inputs for the check");
   app.get_option("--input")->description("An input for the check, as run takes it");
   app.get_option("--shape")->description("Sizes to fix in the converted model, as 1x224x224x3");
   app.add_option("--threads", flags->threads, "Threads for the check (0: all processors)")

@@ -1,4 +1,4 @@
-// Feeds for a comparison, and the comparison.
+// Makes feeds for the comparison, and compares.
 #include "tools/oncilla/commands/convert_check.h"
 
 #include <algorithm>
@@ -9,10 +9,11 @@
 namespace oncilla::tool {
 namespace {
 
-// What stands for an open size that is not the first: sequences take most, pictures need some.
+// Sizes to try for open axes other than the first: models of sequences take most sizes, models of
+// pictures need some.
 constexpr int64_t kOpenSizes[] = {32, 224, 128, 16, 8, 4, 2, 1};
 
-// The signature with open sizes settled: the first axis and named ones the same everywhere.
+// The signature with open sizes filled in: 1 for the first axis, `open` for all others.
 Signature WithSizes(const Signature& signature, int64_t open) {
   Signature out = signature;
   for (TensorInfo& info : out.inputs) {
@@ -33,7 +34,7 @@ bool HasOpenSizes(const Signature& signature) {
   return false;
 }
 
-// Files as they are, the rest made up with `open` for sizes that are open.
+// Reads the files that are given; makes up the other inputs, with `open` for open sizes.
 Result<std::vector<NamedTensor>> MakeFeeds(const Signature& signature, int64_t open,
                                            const InputFlags& flags) {
   InputFlags files = flags;
@@ -49,7 +50,7 @@ Result<std::vector<NamedTensor>> MakeFeeds(const Signature& signature, int64_t o
     }
     if (info.kind != TensorInfo::Kind::kTensor) {
       return InvalidArgument("input '", info.name, "' is a ", TypeText(info),
-                             ", for which nothing is made up");
+                             ", for which there are no random values");
     }
     ONCILLA_ASSIGN(const Shape shape, SettledShape(info, flags, sized));
     if (info.dtype == DType::kString) {
@@ -103,7 +104,7 @@ OutputError Compare(const std::string& name, const Tensor& expected, const Tenso
         different += expected.strings()[i] != actual.strings()[i];
       }
     } else {
-      // Packed elements are compared by the byte.
+      // Packed elements are compared byte by byte.
       const auto width = static_cast<size_t>(std::max<int64_t>(1, BytesOf(expected.dtype())));
       for (size_t i = 0; i < expected.bytes().size() / width; ++i) {
         const auto a = expected.bytes().subspan(i * width, width);
@@ -111,7 +112,7 @@ OutputError Compare(const std::string& name, const Tensor& expected, const Tenso
         different += !std::equal(a.begin(), a.end(), b.begin());
       }
     }
-    // A rank or a count may flip where narrow weights move two scores across each other.
+    // A rank or a count may change where 16-bit weights move two close scores past each other.
     const double allowed = options.weights == DType::kF32 ? 0 : 0.05;
     out.error = count == 0 ? 0 : static_cast<double>(different) / static_cast<double>(count);
     out.fits = out.error <= allowed;
@@ -170,7 +171,7 @@ Result<CheckResult> Check(Model& source, Model& result, const Signature& signatu
     return check;
   }
   return In(std::move(refused),
-            "the source does not take made-up inputs; give --input NAME=FILE, or --no-verify");
+            "the source fails on random inputs; give --input NAME=FILE, or --no-verify");
 }
 
 }  // namespace oncilla::tool

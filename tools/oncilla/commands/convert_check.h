@@ -1,4 +1,4 @@
-// Whether a converted model still answers as its source does: both run on the CPU, on made-up or
+// Whether a converted model computes the same as its source: both run on the CPU, on made-up or
 // given inputs.
 #pragma once
 
@@ -36,7 +36,7 @@ struct CheckResult {
 double ToleranceOf(DType weights);
 
 // Runs the signature of both. Sizes that stay open are tried in turn until the source takes them.
-// Failures are those of the runs, or that made-up inputs do not do.
+// Fails where a run does, or where no made-up inputs fit the source.
 Result<CheckResult> Check(Model& source, Model& result, const Signature& signature,
                           const std::string& source_signature, const CheckOptions& options);
 

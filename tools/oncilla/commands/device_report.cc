@@ -1,4 +1,4 @@
-// From the OpenCL backend's own types to what may leave the machine.
+// Converts the OpenCL backend's own types to a report without private facts.
 #include "tools/oncilla/commands/device_report.h"
 
 #include <unistd.h>
@@ -108,7 +108,7 @@ void ReplaceAll(std::string& text, const std::string& what, std::string_view by)
 
 std::string WithoutPrivate(std::string_view given) {
   std::string text;
-  // A path begins at a word's begin and has two parts at least.
+  // A path begins where a word begins, and has at least two parts.
   for (size_t at = 0; at < given.size();) {
     const bool begins =
         given[at] == '/' &&

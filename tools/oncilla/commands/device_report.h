@@ -1,5 +1,5 @@
-// What a user can send of a device: claims of its driver, what the probe found, known faults, and
-// which table of tuned choices it uses. No identity of the card, no path, no name of the machine.
+// What a user can send about a device: claims of its driver, results of the probe, known faults,
+// and which table of tuned choices it uses. No serial number, no path, no name of the machine.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ struct DeviceReport {
   Json json;           // null for a device that is not OpenCL's
   std::string probes;  // for a row: "double, groups of 1024, time stamps"
   std::string tuning;  // "23 layers tuned, 4 of them with another driver", or nothing
-  std::string driver;  // what one version of a driver on this kind of device is, to a cache
+  std::string driver;  // a cache key for this version of the driver on this kind of device
 };
 // Opens the device, as a session would.
 Result<DeviceReport> ReportOf(Runtime& runtime, const ListedDevice& listed);
 
-// Remembered in the folder of compiled programs: that this driver passed.
+// Whether this driver passed is remembered in the folder of compiled programs.
 bool HasPassed(const Runtime& runtime, const DeviceReport& report);
 void RememberPassed(const Runtime& runtime, const DeviceReport& report);
 

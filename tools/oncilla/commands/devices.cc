@@ -1,4 +1,4 @@
-// oncilla devices: what this machine has, what will be used, and what stands in the way.
+// oncilla devices: what this machine has, what will be used, and what prevents the use of the rest.
 #include <CLI/CLI.hpp>
 
 #include "engine/base/format.h"
@@ -24,8 +24,8 @@ struct OpenedDevice {
   std::string problem;  // why it cannot be opened; empty when it can
 };
 
-// Opening a device probes it: compiles and runs small kernels, or takes up what an earlier process
-// found.
+// Opens a device, which probes it: compiles and runs small kernels, or reads what an earlier
+// process found.
 OpenedDevice Try(Runtime& runtime, const ListedDevice& listed) {
   OpenedDevice out{&listed, listed.note};
   if (listed.name.empty()) return out;
@@ -38,7 +38,7 @@ OpenedDevice Try(Runtime& runtime, const ListedDevice& listed) {
   return out;
 }
 
-// Where compiled programs are kept, and why they are not.
+// Where compiled programs are kept, and why they are not where that is so.
 std::pair<std::string, std::string> CacheState(const Runtime& runtime) {
 #if ONCILLA_OPENCL
   std::string folder = runtime.options().cache_dir;

@@ -1,5 +1,5 @@
-// oncilla doctor: whether the devices of this machine compute what they should. Each family of
-// kernels computes a small graph, which plain code on the CPU computes too.
+// oncilla doctor: whether the devices of this machine compute correctly. A small graph for each
+// family of kernels runs on the device and in plain code on the CPU, and the results are compared.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,8 @@
 namespace oncilla::tool {
 namespace {
 
-// Of the largest value of an output: sums of a thousand terms in fp32, in any order.
+// The largest error as a share of the largest value of an output: enough for sums of a thousand
+// terms in fp32, in any order.
 constexpr double kMostError = 1e-4;
 
 struct DoctorFlags {
@@ -52,8 +53,8 @@ struct Patient {
   }
 };
 
-// The largest difference, as a share of the largest value; infinite where one side has a number and
-// the other none.
+// The largest difference, as a share of the largest value; infinite where only one side has a
+// number.
 Result<double> ErrorOf(const Tensor& got, const Tensor& right) {
   ONCILLA_ASSIGN(const std::vector<double> a, ToDoubles(got));
   ONCILLA_ASSIGN(const std::vector<double> b, ToDoubles(right));
@@ -102,7 +103,7 @@ Finding Examine(Session& device, Session& plain, const SelfTest& test, int64_t t
   if (!right.ok()) return fail("failed", StrCat("on the CPU: ", Message(right.status())));
   const auto got = Compute(device, test, timeout_ms, &finding);
   if (!got.ok()) {
-    // A strict session says what the device has no kernel for.
+    // A strict session fails, and says which kernel the device lacks.
     const bool lacks = got.status().code() == Code::kUnimplemented;
     return fail(lacks ? "elsewhere" : "failed", Message(got.status()));
   }
@@ -256,7 +257,7 @@ Status Doctor(const DoctorFlags& flags) {
   if (ill.empty()) return Status();
   return WithStage(
       Error(Code::kDataLoss, ill, " cannot be relied on: use another device (--device), ",
-            "or another driver, and tell its makers"),
+            "or another driver, and report it to the vendor"),
       Stage::kRun);
 }
 

@@ -1,4 +1,4 @@
-// One feed for each input of the compiled graph.
+// Makes one feed for each input of the compiled graph.
 #include "tools/oncilla/commands/feeds.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ Result<PlanFeeds> FeedsForPlan(const OpenedModel& opened, const CompiledGraph& c
     }
     auto shape = SettledShape(info, flags, signature);
     if (!shape.ok()) {
-      // A shape that contradicts the model is the user's mistake, one that is missing is not.
+      // A shape that contradicts the model is the user's mistake; a missing one is not.
       if (!flags.shapes.empty()) return shape.status();
       return open(std::string(Message(shape.status())));
     }

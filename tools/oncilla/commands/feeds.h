@@ -14,8 +14,8 @@ struct PlanFeeds {
   std::string open_sizes;     // why there are none
 };
 
-// From files where they are given; else of the right shape and all zero, which says nothing wrong
-// unless shapes depend on the values.
+// Reads the files that are given; other feeds are zeros of the right shape, which is wrong only
+// where shapes depend on the values.
 Result<PlanFeeds> FeedsForPlan(const OpenedModel& opened, const CompiledGraph& compiled,
                                const InputFlags& flags);
 

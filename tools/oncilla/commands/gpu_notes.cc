@@ -1,4 +1,5 @@
-// A render node that cannot be opened hides its GPU from every OpenCL driver, without a word.
+// A render node that the user may not open hides its GPU from every OpenCL driver, without an
+// error.
 #include "tools/oncilla/commands/gpu_notes.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// What stands between a GPU that the system shows and OpenCL that does not: permissions and missing
-// drivers, each with its fix.
+// Why OpenCL does not list a GPU that the system shows: permissions and missing drivers, each with
+// its fix.
 #pragma once
 
 #include <string>

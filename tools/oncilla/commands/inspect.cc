@@ -1,4 +1,4 @@
-// oncilla inspect: what a model is, and what would run where; never runs it.
+// oncilla inspect: what a model is, and what would run where. The model never runs.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
@@ -34,7 +34,7 @@ struct InspectFlags {
   bool any_part() const { return graph || plan || kernels || memory || placement; }
 };
 
-// All that the parts print from.
+// Everything that the parts of the output print from.
 struct Inspected {
   OpenedModel opened;
   std::shared_ptr<Executor> executor;
@@ -55,8 +55,8 @@ std::vector<std::pair<std::string, int>> CountOps(const Graph& graph) {
   return out;
 }
 
-// Elements of the constants that some node reads and that look like weights: of a floating-point
-// type or of at most 16 bits, scalars left out. Wider integers are sizes and indices.
+// The number of elements of constants that some node reads and that look like weights: of a
+// floating-point type or of at most 16 bits, without scalars. Wider integers are sizes and indices.
 double CountParameters(const Graph& graph) {
   const auto readers = Consumers(graph);
   double count = 0;
@@ -74,8 +74,8 @@ double CountParameters(const Graph& graph) {
   return count;
 }
 
-// The inputs by name, and what files and --shape say of them, for a graph that cannot be made
-// without.
+// The graph's inputs by name, and what files and --shape say about them, for graphs that cannot be
+// imported without.
 Result<std::pair<std::vector<std::string>, Facts>> GivenFacts(const InspectFlags& flags,
                                                               const Inspected& in) {
   const Signature& signature = *in.opened.signature;
@@ -105,8 +105,8 @@ Status MakePlanOf(const InspectFlags& flags, Inspected& in) {
     return WithStage(InvalidArgument(in.open_sizes), Stage::kOptions);
   }
   const Progress progress("planning");
-  // Nothing is run, so nobody expects the values that planning computes to take what a run may:
-  // without a limit of the user's they have one of their own.
+  // Nothing runs, so the values that planning computes should not take as much memory as a run may:
+  // without a limit from the user they get one of their own.
   constexpr int64_t kMostComputed = int64_t{1} << 30;
   const SessionOptions& options = in.opened.session->options();
   const bool limited = options.memory_limit_bytes > 0 || options.memory_limit_fraction > 0 ||
@@ -116,7 +116,7 @@ Status MakePlanOf(const InspectFlags& flags, Inspected& in) {
   const WorkScope scope(limits);
   auto plan = in.executor->PlanFor(in.feeds);
   if (!limited && plan.status().code() == Code::kResourceExhausted) {
-    return In(plan.status(), "planning, which --memory-limit gives another bound");
+    return In(plan.status(), "planning (--memory-limit sets another bound)");
   }
   ONCILLA_ASSIGN(in.plan, std::move(plan));
   return {};
@@ -146,8 +146,8 @@ struct DeviceBytes {
   int64_t peak() const { return arena_bytes + constant_bytes + result_bytes; }
 };
 
-// What a run of this plan takes on each device: its arena, in whole regions, the packed constants,
-// which compiling has put there, and on the host what it returns.
+// The memory of a run of this plan on each device: its arena, in whole regions; the packed
+// constants, which compiling has uploaded; and on the host the results.
 std::vector<DeviceBytes> MemoryOf(const Inspected& in) {
   std::vector<DeviceBytes> out;
   for (const DeviceMemory& memory : in.opened.session->memory().Devices()) {
@@ -176,7 +176,8 @@ std::string MemoryText(const Inspected& in) {
   return out;
 }
 
-// Nodes are counted as they run, after fusion; reasons are those of the nodes as placed, before.
+// Nodes are counted as they run, after fusion; reasons are those of the nodes as they were placed,
+// before fusion.
 std::string PlacementSummary(const Inspected& in) {
   const CompiledGraph& compiled = in.executor->compiled();
   const auto preferred = static_cast<size_t>(in.opened.session->device_set().preferred());
@@ -226,7 +227,7 @@ std::string PlacementSummary(const Inspected& in) {
   return out;
 }
 
-// What is stored in 16 bits, and why the rest is not.
+// What is stored in 16 bits, and why other nodes are not.
 std::string PrecisionSummary(const PrecisionReport& report) {
   if (report.storage == DType::kF32) return "";
   std::string out =
@@ -403,7 +404,7 @@ Status Inspect(const InspectFlags& flags) {
     Status status = VerifyWeights(file);
     if (!status.ok()) return OfModel(status);
   }
-  // What a model is can be read even where it cannot run.
+  // The description of a model is printed even where the model cannot run.
   if (!flags.json && !flags.any_part()) ONCILLA_TRY(PrintResult(Head(flags, in.opened)));
   std::vector<std::string> fetches;
   for (const std::string& name : flags.outputs) {
@@ -416,6 +417,8 @@ Status Inspect(const InspectFlags& flags) {
     }
     if (flags.graph) in.stages += StrCat("== ", stage, "\n", Print(graph));
   };
+  // A graph that cannot be imported with its sizes open is compiled again with those that files and
+  // --shape give.
   auto compiled = CompileModel(in.opened, {}, fetches, {}, observe);
   if (compiled.status().code() == Code::kUnimplemented &&
       !(flags.input.shapes.empty() && flags.input.inputs.empty())) {

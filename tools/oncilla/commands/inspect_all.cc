@@ -1,5 +1,5 @@
-// What stands in the files comes from TfContents; what the engine makes of each signature comes
-// from importing it.
+// What the files hold comes from TfContents; what the engine makes of each signature comes from
+// importing it.
 #include "tools/oncilla/commands/inspect_all.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace oncilla::tool {
 namespace {
 
-// What importing a signature says of it.
+// What importing a signature tells about it.
 struct Verdict {
   std::string key;
   Status status;                   // why it does not run; OK when it does
@@ -73,7 +73,7 @@ std::string OpsText(const std::vector<TfContents::OpCount>& ops, size_t most) {
 }
 
 std::string TensorText(std::string_view role, const TfContents::Tensor& tensor) {
-  // An operation that gives nothing, such as the initialiser, has type 0.
+  // An operation without a result, such as the initialiser, has type 0.
   const std::string type =
       tensor.dtype == TfTypeName(0) ? "" : StrCat(tensor.dtype, tensor.shape, "  ");
   return StrCat("  ", role, tensor.key, "  ", type,
@@ -101,7 +101,8 @@ std::string SignaturesText(const TfContents& contents, const All* all) {
   return out;
 }
 
-// A frozen graph's inputs and outputs are what was found, not what it says.
+// The inputs and outputs of a frozen graph are those that were inferred; the file does not name
+// any.
 std::string FoundText(const Signature& signature) {
   std::string out;
   for (const TensorInfo& info : signature.inputs) {

@@ -1,4 +1,4 @@
-// One step, recorded once and submitted again and again.
+// Records one step once, and submits it repeatedly.
 #include "tools/oncilla/commands/node_time.h"
 
 #include <algorithm>
@@ -15,8 +15,7 @@ double Since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// From 0 to 3, in an order that repeats nowhere near: exact in every type, and no row is like
-// another.
+// Numbers from 0 to 3 in a long period: exact in every type, and no row is like another.
 Result<Tensor> Filled(const TensorDesc& desc) {
   ONCILLA_ASSIGN(Tensor tensor, Tensor::Allocate(desc));
   uint32_t state = 1;
@@ -32,7 +31,7 @@ Result<Tensor> Filled(const TensorDesc& desc) {
   return tensor;
 }
 
-// Regions that are given back when a measurement ends, whatever its outcome.
+// Regions that are released when a measurement ends, whatever its outcome.
 class Regions {
  public:
   explicit Regions(Device& device) : device_(device) {}

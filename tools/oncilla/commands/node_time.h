@@ -1,4 +1,4 @@
-// How long one node takes on a device, as quick as it gets, outside of any graph.
+// How long one node takes on a device at best, outside of any graph.
 #pragma once
 
 #include <vector>

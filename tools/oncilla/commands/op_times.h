@@ -1,8 +1,8 @@
 // How the time of a run is divided among its ops.
 //
-// Profiles cost time, on some devices much. So runs with a profile take turns with runs without:
-// the ones tell the time of each op, the others how long a run really takes. What is left between
-// the two is outside of kernels: inputs and outputs, submissions, waiting.
+// Profiling costs time, on some devices much. So runs with a profile alternate with runs without:
+// the former tell the time of each op, the latter how long a run really takes. The difference is
+// the time outside of kernels: inputs and outputs, submissions, waiting.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ struct OpTime {
   std::string node, op;
   std::string kernel;  // its name
   std::string device;
-  bool plain = false;  // exact code of the CPU that is there to be right, not fast
+  bool plain = false;  // plain code of the CPU, which is exact but not fast
   double time_s = 0;
   NodeWork work;
 };

@@ -1,6 +1,6 @@
-// oncilla ops: the canonical ops of this build and which backends have kernels for them, which
-// tools/tidy asks to learn whether every op has a case and a CPU kernel; or the ops of each model
-// format, as docs/formats.md lists them.
+// oncilla ops: the canonical ops of this build and which backends have kernels for them. tools/tidy
+// uses it to check that every op has a case and a CPU kernel. Or the ops of each model format, as
+// docs/formats.md lists them.
 #include <CLI/CLI.hpp>
 
 #include "backends/cpu/kernel.h"
@@ -27,7 +27,7 @@ Status Ops(bool as_json) {
   return as_json ? PrintDocument(json) : PrintResult(text);
 }
 
-// Lines of at most so many characters.
+// Joins words to lines of at most `width` characters.
 std::string Wrapped(const std::vector<std::string>& words, size_t width) {
   std::string text, line;
   for (const std::string& word : words) {

@@ -1,4 +1,5 @@
-// Products as the engine computes them; on the CPU, memory by the C library's copy and by sums.
+// Measures arithmetic by products as the engine computes them, and memory on the CPU by the C
+// library's copy and by sums.
 #include "tools/oncilla/commands/peaks.h"
 
 #include <algorithm>
@@ -17,20 +18,21 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kBudget = 0.1;  // seconds of each measurement
-// Sides of square products. The smaller one comes near the peak and is over before another
-// program's turn, so that among many runs some are undisturbed; the larger one gives threads that
-// sleep the time to join.
+// The sides of square products. The smaller product comes near the peak and ends before another
+// program gets its turn, so that some of many runs are undisturbed. The larger one gives sleeping
+// threads the time to join.
 constexpr int64_t kSide = 512, kLargeSide = 1024;
 constexpr int64_t kLargest = int64_t{64} << 20;  // of an array
 constexpr int64_t kPiece = 1 << 18;              // floats that are read by one thread
-// Bytes of a large array that are timed at once, for the same reason as small products.
+// Bytes of a large array that are timed at once, so that, as with small products, some runs are
+// undisturbed.
 constexpr int64_t kWindow = int64_t{8} << 20;
 
 double Cube(int64_t side) {
   return 2.0 * static_cast<double>(side) * static_cast<double>(side) * static_cast<double>(side);
 }
 
-// The least time of run(0), run(1), .., at least three.
+// The least time of run(0), run(1), .. of at least three runs.
 template <class F>
 double Least(F&& run) {
   double least = 0;
@@ -46,7 +48,7 @@ double Least(F&& run) {
   return least;
 }
 
-// Larger ones are taken until a run takes milliseconds: a small product does not fill a large GPU.
+// Products grow until a run takes milliseconds, because a small product does not fill a large GPU.
 Result<double> BestProduct(Device& device, const OpSet& ops) {
   double best = 0;
   for (int64_t side = kSide; side <= 8 * kSide; side *= 2) {
@@ -71,7 +73,8 @@ Result<double> ByteProduct(Device& device, const OpSet& ops) {
   return best;
 }
 
-// Also where the engine prefers products of floats, because the processor is as quick at them.
+// Measured even where the engine prefers products of floats because they are as quick on this
+// processor.
 double PairProduct(ThreadPool& pool, int64_t side) {
   using cpu::BFloat16Pair;
   const std::vector<BFloat16> a(static_cast<size_t>(side * side), BFloat16(0.5f));
@@ -93,12 +96,12 @@ double PairProduct(ThreadPool& pool, int64_t side) {
          });
 }
 
-// Of two arrays of `bytes` each, cut between the threads in the same way each time, so that what
-// fits a core's cache stays there. Large ones are gone through window by window.
+// Copies between two arrays of `bytes` each. They are always divided among the threads in the same
+// way, so that what fits a core's cache stays there. Large arrays are copied window by window.
 CopyRate Copy(ThreadPool& pool, const std::byte* from, std::byte* to, int64_t bytes) {
   const int64_t window = std::min(bytes, kWindow);
   const int64_t part = (window + pool.size() - 1) / pool.size();
-  // Small ones are copied again and again, so that starting the threads does not count.
+  // Small arrays are copied repeatedly, so that the start of the threads does not count.
   const int64_t times = std::max<int64_t>(1, kWindow / bytes);
   const double time_s = Least([&](int64_t run) {
     const int64_t offset = run % (bytes / window) * window;
@@ -151,7 +154,7 @@ Status MeasureCpu(Device& device, ThreadPool& pool, const OpSet& ops, Peaks& pea
   return device.ReleaseRegion(std::move(to));
 }
 
-// By an op that reads and writes each element once.
+// Measured by an op that reads and writes each element once.
 Status MeasureCopies(Device& device, const OpSet& ops, Peaks& peaks) {
   for (const int64_t bytes : {kLargest / 64, kLargest / 8, kLargest}) {
     const TensorDesc array{DType::kF32, {bytes / static_cast<int64_t>(sizeof(float))}};

@@ -1,8 +1,8 @@
 // What a device can do at best, measured: rates of arithmetic by its best products, and of memory
-// by copies. bench holds what ops reach against it.
+// by copies. bench compares what ops reach with it.
 //
 // The rate of memory depends on how much is moved: small arrays stay in a cache. So copies are
-// measured in several sizes, and an op is held against the copy that is about as large.
+// measured in several sizes, and an op is compared with the copy that is about as large.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ struct CopyRate {
   double bytes_per_s = 0;  // likewise
 };
 
-// All are per second; what a processor has no instructions for, or what is not measured on this
-// kind of device, is nothing.
+// All are per second. Empty where a processor lacks the instructions, or where a rate is not
+// measured on this kind of device.
 struct Peaks {
   std::string device;                 // its full name
   double fp32_flops = 0;              // a large product of floats
@@ -32,11 +32,11 @@ struct Peaks {
   double copy_bytes() const { return copies.back().bytes_per_s; }
   // The rate of a copy of so many bytes or, where none was measured, of the next larger one.
   double copy_rate(double bytes) const;
-  // That of operands of this type. Floats of 16 bits may be widened, too.
+  // The rate for operands of this type. Floats of 16 bits may be widened.
   double rate_of(DType dtype) const;
 };
 
-// Of a device in use. About a second and a half on a CPU; a driver may compile before.
+// Measures a device of the session. About 1.5 s on a CPU; a driver may have to compile first.
 Result<Peaks> MeasurePeaks(Session& session, size_t device);
 
 std::string PeaksText(const Peaks& peaks);

@@ -1,4 +1,4 @@
-// Roofs, their sums, and both as text and JSON.
+// Computes roofs and their sums, and prints both as text and JSON.
 #include "tools/oncilla/commands/roofline.h"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
-// What ops reach against what their device can do at best: where the time of a run is that no
-// better kernel could save, and where it is not.
+// What ops reach, compared with the best that their device can do: which time of a run no better
+// kernel could save, and which it could.
 //
 // The roof of an op is the longer of two times: that of its operations at the device's rate of
 // arithmetic for its type, and that of its bytes: constants at the rate of reading memory, the rest
-// at that of copies of as many bytes. An op may be quicker than its roof: Winograd's way multiplies
-// less than the operations that are counted, and caches may hold more than is assumed.
+// at that of copies of as many bytes. An op may be faster than its roof: Winograd's convolution
+// multiplies less than the operations that are counted, and caches may hold more than is assumed.
 #pragma once
 
 #include <string>

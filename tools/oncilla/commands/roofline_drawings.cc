@@ -1,4 +1,4 @@
-// Sizes are in units of drawings 1000 wide, which the page scales.
+// Sizes are in units of a drawing that is 1000 wide; the page scales it.
 #include "tools/oncilla/commands/roofline_drawings.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::string Rect(double x, double y, double width, double height, const std::str
                std::max(width, 0.0), height, kind.c_str());
 }
 
-// Lines stay lines.
+// Keeps the lines of the text apart.
 std::string Title(const std::string& tip) {
   std::string text;
   for (size_t at = 0; at <= tip.size();) {
@@ -49,7 +49,7 @@ std::string Title(const std::string& tip) {
   return "<title>" + text + "</title>";
 }
 
-// The end of a name tells more than its beginning.
+// Keeps the end of a name, which tells more than its beginning.
 std::string Tail(const std::string& name, size_t most) {
   if (name.size() <= most) return name;
   size_t at = name.size() - most + 2;
@@ -67,7 +67,7 @@ const char* ClassOf(Bound bound) {
   return bound == Bound::kCompute ? "compute" : bound == Bound::kMemory ? "memory" : "unknown";
 }
 
-// Both axes of the plot: from powers of ten to units of the drawing.
+// An axis of the plot: maps powers of ten to units of the drawing.
 struct Axis {
   double low, high;  // as powers of ten, whole
   double from, to;   // units
@@ -79,7 +79,7 @@ struct Axis {
   }
 };
 
-// The dots: ops with operations, of one device.
+// A dot of the plot: an op of one device, with its operations.
 struct Dot {
   const OpRoof* op;
   double intensity, rate;  // operations per byte, and per second in 10^9
@@ -98,7 +98,7 @@ std::vector<Dot> DotsOf(const Roofline& roofline) {
   return dots;
 }
 
-// The kinds of ops that take most of the time have colours of their own.
+// The kinds of ops that take most of the time get colours of their own.
 std::map<std::string, size_t> ColoursOf(const Roofline& roofline) {
   std::vector<KindOfOp> kinds = roofline.kinds;
   std::stable_sort(kinds.begin(), kinds.end(),
@@ -108,7 +108,7 @@ std::map<std::string, size_t> ColoursOf(const Roofline& roofline) {
   return colours;
 }
 
-// A roof: a slope of memory that ends in the line of arithmetic.
+// A roof: the slope of memory, which ends in the line of arithmetic.
 std::string RoofLine(const Axis& x, const Axis& y, double bytes_per_s, double flops,
                      const char* kind) {
   const double left = std::pow(10, x.low), right = std::pow(10, x.high);
@@ -149,7 +149,7 @@ std::string Roofs(const Peaks& peaks, const Axis& x, const Axis& y) {
   std::string out;
   const double memory = peaks.copy_bytes(), caches = peaks.copies.front().bytes_per_s;
   const auto named = [&](double rate, const char* what, double along) {
-    // Along the slope, above it.
+    // The label runs along the slope, above it.
     const double low = std::pow(10, y.low) * 1e9 / rate;
     const double begin = std::max(std::pow(10, x.low), low);
     const double at = begin * std::pow(peaks.fp32_flops / rate / begin, along);
@@ -168,7 +168,7 @@ std::string Roofs(const Peaks& peaks, const Axis& x, const Axis& y) {
   out += named(memory, "memory", 0.4);
   out += Level(x, y, peaks.fp32_flops, StrCat("fp32 ", Digits(peaks.fp32_flops * 1e-9)), false);
   if (peaks.bf16_flops) {
-    // Close to that of fp32 there is no room for another label.
+    // Close to the label of fp32 there is no room for another one.
     const double ratio = *peaks.bf16_flops / peaks.fp32_flops;
     const std::string words = StrCat("bf16 ", Digits(*peaks.bf16_flops * 1e-9));
     if (ratio > 1.3 || ratio < 0.75) out += Level(x, y, *peaks.bf16_flops, words, true);
@@ -184,7 +184,7 @@ Axis AxisOver(double least, double most, double from, double to) {
   return {low, std::max(high, low + 1), from, to};
 }
 
-// The slowest ops in rows of their own, then what is left.
+// The slowest ops in rows of their own, then the sum of the others.
 struct BarRow {
   std::string label, tip, kind, value;
   double time_s = 0, allowed_s = 0, roof_s = 0;

@@ -1,4 +1,4 @@
-// The page's text is roofline.html; here its places are filled.
+// Fills in the placeholders of roofline.html.
 #include "tools/oncilla/commands/roofline_page.h"
 
 #include <map>
@@ -15,7 +15,7 @@ namespace {
 
 std::string Cell(const std::string& text) { return "<td>" + Escaped(text) + "</td>"; }
 
-// `value` is what the column is sorted by.
+// `value` is the key that the column is sorted by.
 std::string Number(double value, const std::string& text) {
   char key[40];
   std::snprintf(key, sizeof(key), "%.9g", value);
@@ -29,7 +29,7 @@ std::string Percent(double share) {
 }
 std::string Rate(double value) { return Number(value, value > 0 ? Digits(value) : "-"); }
 
-// Shapes with an arrow, at which no line may break in two.
+// Shapes with a real arrow, because the browser could break a line within "->".
 std::string ShapesOf(const OpTime& op) {
   const std::string& shapes = op.work.shapes;
   const size_t arrow = shapes.find("->");
@@ -124,7 +124,7 @@ std::string RooflinePage(const Roofline& roofline, const std::string& model,
       {"ops", OpRows(roofline)},
       {"peaks", PeakRows(roofline)},
   };
-  // In one pass: what is filled in is not looked through, whatever names it holds.
+  // Replaced in one pass, so that placeholders in text that was filled in are not replaced.
   std::string_view rest = kRooflineHtml;
   std::string page;
   for (size_t at; (at = rest.find("{{")) != rest.npos;) {

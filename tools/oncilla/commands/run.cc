@@ -1,4 +1,4 @@
-// oncilla run: real data in, real data out.
+// oncilla run: runs a model on files and writes or shows its outputs.
 #include "engine/session/run.h"
 
 #include <CLI/CLI.hpp>
@@ -40,7 +40,7 @@ struct RunFlags {
   bool placement = false, json = false;
 };
 
-// One run on the loaded model: of the flags, or an entry of --steps.
+// One run on the loaded model: the one that the flags describe, or an entry of --steps.
 struct Step {
   std::string signature;
   InputFlags input;
@@ -129,13 +129,13 @@ struct StepResult {
   std::vector<std::string> files;  // written, per output
 };
 
-// The inputs to feed: those given when nothing is missing or a tensor inside the graph is among
-// them, else those that the outputs need.
+// The inputs to feed: those that are given, when nothing is missing or a tensor inside the graph is
+// among them; otherwise those that the outputs need.
 Result<std::vector<std::string>> NeededInputs(const OpenedModel& opened, const Signature& signature,
                                               const Step& step,
                                               const std::vector<std::string>& fetches) {
   ONCILLA_ASSIGN(std::vector<std::string> given, GivenInputs(signature, step.input));
-  // Of a function that was saved for several kinds of arguments the feeds choose one.
+  // Where a function was saved for several kinds of arguments, the feeds choose one.
   const auto& inputs = opened.signature->inputs;
   const bool chosen =
       opened.model->source().has_tf_contents() &&
@@ -145,7 +145,7 @@ Result<std::vector<std::string>> NeededInputs(const OpenedModel& opened, const S
     return given;
   }
   const auto executor = CompileModel(opened, {}, fetches, step.targets);
-  // What is fed may say what the file leaves open.
+  // The feeds may say what the file leaves open.
   if (executor.status().code() == Code::kUnimplemented) return given;
   ONCILLA_TRY(executor.status());
   std::vector<std::string> needed;
@@ -157,8 +157,9 @@ Result<std::vector<std::string>> NeededInputs(const OpenedModel& opened, const S
 
 Status WriteOutputs(const Step& step, const Signature& signature, StepResult& result) {
   if (step.output_dir.empty()) return {};
-  // Names that differ only in how a "%41" is spelled cannot meet: '%' is encoded too. But a tensor
-  // of strings and one of numbers of one name do not exist, so every file is written once.
+  // Names that differ only in whether they contain "%41" or the character cannot collide, because
+  // '%' is encoded as well. And no two tensors have the same name but different types, so every
+  // file is written once.
   const NoInterrupt writing;
   for (const auto& [name, tensor] : result.run.outputs) {
     auto kind = TensorInfo::Kind::kTensor;
@@ -172,17 +173,18 @@ Status WriteOutputs(const Step& step, const Signature& signature, StepResult& re
   return {};
 }
 
-// Whether a run goes on with another device after this failure.
+// Whether the fallback policy continues on another device after this failure.
 bool RunsElsewhere(const OpenedModel& opened, const Status& failure) {
   const FallbackPolicy& policy = opened.session->options().fallback;
   const auto cause = CauseOf(failure);
   return cause.has_value() && policy.on.count(*cause) != 0;
 }
 
-// Shapes that cannot meet show here, before anything runs, and are the command line's.
+// Shapes that contradict each other are found here, before anything runs, and are the user's
+// mistake.
 Status ShapesMeet(Executor& executor, const std::vector<NamedTensor>& given) {
   std::vector<Tensor> feeds;
-  // Given inputs that nothing needs are no inputs of the graph.
+  // Given inputs that nothing needs are not inputs of the graph.
   for (const NamedValue& input : executor.compiled().graph.inputs()) {
     for (const NamedTensor& feed : given) {
       if (feed.first == input.name) feeds.push_back(feed.second);
@@ -195,7 +197,7 @@ Status ShapesMeet(Executor& executor, const std::vector<NamedTensor>& given) {
   return shapes ? Restaged(status, Stage::kOptions) : status;
 }
 
-// What is read has a bound: a small file may unpack to any size.
+// The memory of what is read is limited, because a small file may unpack to any size.
 Result<Inputs> GatherCounted(Session& session, const Signature& known,
                              const std::vector<std::string>& needed, const InputFlags& flags) {
   constexpr int64_t kLeastBound = int64_t{256} << 20;
@@ -283,7 +285,7 @@ Json TopJson(const TopLabels& top) {
   return json;
 }
 
-// Says on stderr what ran where, and writes results as text or into `document`.
+// Writes to stderr what ran where, and the results as text or into `document`.
 Status Report(const RunFlags& flags, OpenedModel& opened, const Step& step,
               const StepResult& result, const std::vector<std::string>& labels, Json& document) {
   Json json;
@@ -360,7 +362,7 @@ Json ErrorsJson(const std::vector<NumberErrors>& errors) {
   return list;
 }
 
-// The model once more, in a session that stores fp32.
+// Opens the model once more, in a session that stores fp32.
 Result<OpenedModel> OpenReference(const RunFlags& flags, const ModelFlags& model) {
   SessionFlags session = flags.session;
   session.precision = "fp32";
@@ -369,8 +371,8 @@ Result<OpenedModel> OpenReference(const RunFlags& flags, const ModelFlags& model
   return Open(model, session);
 }
 
-// The step once more on both, and what differs. A model with state has run the step before, so its
-// reference does too.
+// Runs the step once more on both and reports the differences. A model with state has run the step
+// once already, so the reference runs it once before, too.
 Status ComparePrecision(const RunFlags& flags, const OpenedModel& opened,
                         const OpenedModel& reference, const StepResult& result, Json& document) {
   if (const auto run = reference.model->Run(result.request); !run.ok()) return OfRun(run.status());
@@ -382,7 +384,7 @@ Status ComparePrecision(const RunFlags& flags, const OpenedModel& opened,
   return flags.json ? Status() : PrintResult(Print(*check));
 }
 
-// What --memory-report asks for: JSON where the name says so.
+// Writes what --memory-report asks for: JSON where the file's name ends so.
 Status WriteMemoryReport(const std::string& file, const Session& session) {
   if (file == "-") return PrintResult(session.memory().Report());
   constexpr std::string_view kJson = ".json";
@@ -401,7 +403,7 @@ Status Run(const RunFlags& flags) {
     ONCILLA_ASSIGN(labels, ReadLabels(flags.labels));
   }
   ModelFlags model = flags.model;
-  // A step names its own signature; the model may have no default one.
+  // The steps name their own signatures; the model may have no default one.
   if (!flags.steps.empty() && !steps.empty()) model.signature = steps[0].signature;
   ONCILLA_ASSIGN(OpenedModel opened, Open(model, flags.session));
   Json document = DocumentJson("run");
@@ -418,7 +420,7 @@ Status Run(const RunFlags& flags) {
     };
     auto result = RunStep(opened, steps[i], flags);
     if (!result.ok()) {
-      // Most of all when memory has run out.
+      // Written even after a failure: the report is needed most when memory has run out.
       if (!flags.memory_report.empty()) {
         ONCILLA_TRY(WriteMemoryReport(flags.memory_report, *opened.session));
       }

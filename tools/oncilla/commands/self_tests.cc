@@ -1,4 +1,4 @@
-// Graphs in TensorFlow's ops, which the importer turns into the canonical ones.
+// The graphs use TensorFlow's ops, which the importer turns into canonical ops.
 #include "tools/oncilla/commands/self_tests.h"
 
 #include "tools/oncilla/files/random_tensor.h"

@@ -1,6 +1,6 @@
-// oncilla serve: starts oncilla_server, the program beside this one, in this process's place. The
-// server is a program of its own so that nothing else needs its libraries; it has its own flags and
-// its own --help.
+// oncilla serve: replaces this process by oncilla_server, the program beside this one. The server
+// is a separate program, so that nothing else needs its libraries; it has its own flags and its own
+// --help.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

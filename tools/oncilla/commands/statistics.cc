@@ -1,4 +1,4 @@
-// Percentiles as NumPy's default: position q * (n - 1) among the sorted samples.
+// Percentiles are computed like NumPy's default: at position q * (n - 1) among the sorted samples.
 #include "tools/oncilla/commands/statistics.h"
 
 #include <algorithm>

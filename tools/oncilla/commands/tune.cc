@@ -1,4 +1,4 @@
-// oncilla tune: measures how layers are launched best on an OpenCL device, and keeps it in a table
+// oncilla tune: measures the best way to launch layers on an OpenCL device, and keeps it in a table
 // that every session finds.
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -36,7 +36,7 @@ Status BadOption(std::string_view what) {
   return WithStage(InvalidArgument(what), Stage::kOptions);
 }
 
-// "60s", "2m", "1h" or "90".
+// Parses "60s", "2m", "1h" or "90".
 Result<double> SecondsFrom(std::string_view text) {
   double unit = 1;
   std::string_view number = text;
@@ -56,7 +56,7 @@ double Since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// The file that is read and written.
+// The path of the table that is read and written.
 Result<std::string> TableOf(const TuneFlags& flags, const Runtime& runtime) {
   if (!flags.table.empty()) return flags.table;
   std::string folder = runtime.options().cache_dir;
@@ -65,7 +65,7 @@ Result<std::string> TableOf(const TuneFlags& flags, const Runtime& runtime) {
   return BadOption("there is no home folder for the table; give --table, or set ONCILLA_CACHE_DIR");
 }
 
-// What the table holds; nothing where there is none yet.
+// The contents of the table; empty where there is none yet.
 Result<TuningFile> ReadTable(const std::string& path, const Runtime& runtime) {
   std::vector<std::string> notes;
   auto file = opencl::ReadTuningFile(path, notes);
@@ -75,7 +75,7 @@ Result<TuningFile> ReadTable(const std::string& path, const Runtime& runtime) {
   return In(file.status(), "the table cannot be kept up; move it away or give another --table");
 }
 
-// Merged into what stands there now, so that two programs that tune do not undo each other's work.
+// Merges into the file as it is now, so that two programs that tune do not undo each other's work.
 Status Keep(const TunedDevice& row, const std::string& path, const Runtime& runtime) {
   const NoInterrupt whole;
   ONCILLA_ASSIGN(TuningFile file, ReadTable(path, runtime));
@@ -93,7 +93,7 @@ struct TunedSession {
   std::string device_name;
 };
 
-// The layers, and the device by its own type, without a table.
+// Collects the layers, and opens the device by its own type, without a table.
 Result<TunedSession> Prepare(const TuneFlags& flags) {
   TunedSession s;
   SessionFlags session = flags.session;
@@ -135,7 +135,7 @@ Result<TunedSession> Prepare(const TuneFlags& flags) {
   return s;
 }
 
-// A class of layers with what became of it.
+// A class of layers, and the result of measuring it.
 struct Outcome {
   TunableLayer layer = {};
   double operations = 0;  // of all its nodes
@@ -158,8 +158,8 @@ std::string Eta(double spent_s, size_t done, size_t all, double left_s) {
   return HumanTime(std::min(left_s, each * static_cast<double>(all - done)));
 }
 
-// The share of the time that is left which the layer at `at` may take: half of it by its work, half
-// evenly, since small layers have as many choices.
+// The share of the remaining time that the layer at `at` may take: half of the time is divided by
+// work, half evenly, since small layers have as many choices as large ones.
 double ShareOf(const Tuned& tuned, size_t at) {
   double work = 0;
   for (size_t i = at; i < tuned.layers.size(); ++i) work += tuned.layers[i].operations;
@@ -244,7 +244,7 @@ std::string Text(const Tuned& tuned, const std::string& path) {
   return out + StrCat("\nthe table is ", path, "\n");
 }
 
-// On standard error: what a driver gets wrong, and what could not be measured.
+// Prints to standard error what the driver gets wrong, and what could not be measured.
 void TellProblems(const Tuned& tuned) {
   for (const Outcome& o : tuned.layers) {
     if (!o.problem.empty()) {
@@ -293,7 +293,7 @@ Json ToJson(const Tuned& tuned, const std::string& path) {
   return json;
 }
 
-// --show: what the file holds, of all devices.
+// --show: prints what the file holds, for all devices.
 Status Show(const TuneFlags& flags) {
   const std::shared_ptr<Runtime> runtime = flags.session.runtime.Create();
   ONCILLA_ASSIGN(const std::string path, TableOf(flags, *runtime));
@@ -323,7 +323,7 @@ Status Show(const TuneFlags& flags) {
   return PrintResult(text);
 }
 
-// Only what this device has with this driver: for others to ship.
+// Writes only the rows of this device with this driver, for others to ship.
 Status Export(const TuneFlags& flags, const TunedDevice& own, const std::string& path,
               const Runtime& runtime) {
   ONCILLA_ASSIGN(const TuningFile file, ReadTable(path, runtime));

@@ -1,4 +1,4 @@
-// Layers by planning, and layers by tables of nets.
+// Collects layers by planning a model, or from tables of known nets.
 #include "tools/oncilla/commands/tune_layers.h"
 
 #include "engine/compile/plan.h"
@@ -14,7 +14,7 @@ using Ints = std::vector<int64_t>;
 
 class Layers {
  public:
-  // A square picture of `size`, padded to keep its size.
+  // A convolution of a square picture of `size`, padded so that it keeps its size.
   Status Conv(int64_t size, int64_t in, int64_t out, int64_t kernel, int64_t stride,
               const char* activation, bool residual = false, int64_t groups = 1, int count = 1) {
     const int64_t pixels = (size + stride - 1) / stride, pad = (kernel - 1) / 2;
@@ -64,7 +64,7 @@ Status ResNet50(Layers& layers) {
   int64_t in = 64, size = 56, wide = 64;
   for (const int blocks : {3, 4, 6, 3}) {
     const int64_t out = 4 * wide, stride = wide == 64 ? 1 : 2, half = size / stride;
-    // The first block: narrowed, 3x3, widened, and its shortcut.
+    // The first block: narrowing, 3x3, widening, and the shortcut.
     ONCILLA_TRY(layers.Conv(size, in, wide, 1, 1, "relu"));
     ONCILLA_TRY(layers.Conv(size, wide, wide, 3, stride, "relu"));
     ONCILLA_TRY(layers.Conv(size, in, out, 1, stride, "none"));
@@ -100,7 +100,7 @@ Status MobileNetV2(Layers& layers) {
   return layers.Product(1, 1000, 1280, "none", false, 1);
 }
 
-// The projections of a transformer's layers.
+// The projections in the layers of a transformer.
 Status Encoder(Layers& layers, int64_t words, int64_t width, int64_t inner, int count) {
   ONCILLA_TRY(layers.Product(words, 3 * width, width, "none", false, count));
   ONCILLA_TRY(layers.Product(words, width, width, "none", true, count));

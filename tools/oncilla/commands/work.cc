@@ -1,4 +1,4 @@
-// Facts are inferred once more with the sizes known.
+// Infers the facts of all nodes once more, with known sizes, and adds up the work.
 #include "tools/oncilla/commands/work.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace oncilla::tool {
 namespace {
 
-// "3x3x64x64"; of a scalar "1".
+// "3x3x64x64"; "1" for a scalar.
 std::string ShapeText(const Shape& shape) {
   std::string text;
   for (const int64_t size : shape) text += StrCat(text.empty() ? "" : "x", size);
@@ -19,7 +19,7 @@ std::string ShapeText(const Shape& shape) {
 
 double Elements(const Fact& fact) { return static_cast<double>(fact.desc().elements()); }
 
-// Two for each weight of an output channel and element of each of its convolutions.
+// Two operations for each weight of an output channel and element of each of its convolutions.
 double OfInvertedResidual(const NodeView& node) {
   const auto attrs = ReadAttrs<InvertedResidualAttrs>(*node.attrs);
   if (!attrs.ok()) return 0;
@@ -78,7 +78,7 @@ double Operations(const NodeView& node) {
   return 0;
 }
 
-// The node's outputs, with their values where they are few integers that fix shapes further on.
+// The node's outputs, with their values where they are a few integers that later shapes depend on.
 Facts Infer(const Graph& graph, const Node& node, std::span<const Fact> in, Device& cpu) {
   auto inferred = node.op->infer(node.attrs, in);
   Facts out = inferred.ok() ? *std::move(inferred) : graph.FactsOf(node.outputs);

@@ -2,7 +2,7 @@
 // and for the rates in bench.
 //
 // Counted: two operations per multiply-add of Conv, ConvTranspose and MatMul, one per output
-// element of elementwise ops, one per input element of what reduces or normalises, none for
+// element of elementwise ops, one per input element of ops that reduce or normalise, none for
 // movement. Bytes are what a node must at least read and write once. Sizes that depend on data are
 // unknown, and their nodes are not counted.
 #pragma once
@@ -32,7 +32,7 @@ struct GraphWork {
   int unknown_nodes = 0;
 };
 
-// Of a node whose sizes are all known.
+// The work of a node whose sizes are all known.
 NodeWork WorkOf(const NodeView& node);
 
 // Each node in order, with what is inferred of its operands; whether all sizes are known.

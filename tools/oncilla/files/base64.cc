@@ -1,4 +1,4 @@
-// Three bytes are four digits of six bits; what is left at the end is padded with '='.
+// Three bytes become four digits of six bits; an incomplete end is padded with '='.
 #include "tools/oncilla/files/base64.h"
 
 #include <array>

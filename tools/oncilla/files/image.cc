@@ -1,4 +1,5 @@
-// From pixels to an input: channels by the input's shape, resize, mean and scale, layout, type.
+// From pixels to an input: channels as the input's shape says, then resize, mean and scale, layout,
+// and type.
 #include "tools/oncilla/files/image.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 namespace oncilla::tool {
 namespace {
 
-// Weights of the source pixels that make one target pixel along one axis.
+// The source pixels of one target pixel along one axis, with their weights.
 struct Tap {
   int64_t first = 0;
   std::vector<float> weights;

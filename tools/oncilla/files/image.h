@@ -1,7 +1,7 @@
 // Photographs as tensors: PNG and JPEG files to uint8 [height, width, channels], and from there to
 // what a model's input wants (size, channels, mean, scale, layout, type).
 //
-// Decoded through libpng and libjpeg without colour management and without turning by EXIF, as
+// Decoded by libpng and libjpeg without colour management and without rotation by EXIF, as
 // TensorFlow's and most other decoders do. Alpha is dropped, not blended, where a model has no
 // channel for it.
 #pragma once
@@ -42,7 +42,7 @@ struct ImageOptions {
 // The image as a batch of one for an input of this dtype and shape: (pixel - mean) * scale. The
 // number of channels and, if `options` do not say, the layout are the input's. An input of unknown
 // type or shape gets uint8 NHWC RGB, or float32 when mean or scale are given. Shapes that do not
-// fit stay as they are; who runs the model refuses them.
+// fit stay as they are; running the model refuses them.
 Result<Tensor> ImageTensor(std::span<const std::byte> bytes, DType dtype, const PartialShape& shape,
                            const ImageOptions& options);
 

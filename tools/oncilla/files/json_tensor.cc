@@ -1,4 +1,4 @@
-// Reading goes through nlohmann's parser with exceptions off; every access asks for the type first.
+// Reads through nlohmann's parser with exceptions off, so every access checks the type first.
 #include "tools/oncilla/files/json_tensor.h"
 
 #include <nlohmann/json.hpp>

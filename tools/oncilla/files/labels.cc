@@ -1,4 +1,4 @@
-// Scores are ranked as doubles; equal ones keep the order of their classes.
+// Scores are ranked as doubles; equal scores keep the order of their classes.
 #include "tools/oncilla/files/labels.h"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ Status NoScores(std::string_view why) {
   return WithStage(InvalidArgument("--topk: ", why), Stage::kOptions);
 }
 
-// Columns of a tensor seen as one row per picture: the last axis, the rest must be the batch.
+// The columns of a tensor with one row per picture: the last axis; all other axes must be the
+// batch.
 int64_t Columns(const Shape& shape) {
   if (shape.rank() == 0) return 0;
   int64_t columns = 1;
@@ -35,7 +36,7 @@ bool IsDistribution(std::span<const double> row) {
          sum <= 1 + 1e-2;
 }
 
-// False, and nothing is changed, for scores that are not finite: they have no shares.
+// Returns false, and changes nothing, for scores that are not finite: they have no shares.
 bool Softmax(std::span<double> row) {
   if (!std::all_of(row.begin(), row.end(), [](double v) { return std::isfinite(v); })) return false;
   const double most = *std::max_element(row.begin(), row.end());
@@ -52,7 +53,7 @@ std::vector<LabelScore> Best(std::span<const double> row, size_t k,
   k = std::min(k, order.size());
   std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k), order.end(),
                     [&](size_t a, size_t b) {
-                      // NaN last, so that the order is one.
+                      // NaN last, so that this is a strict order.
                       if (std::isnan(row[a]) != std::isnan(row[b])) return std::isnan(row[b]);
                       return row[a] != row[b] && !std::isnan(row[a]) ? row[a] > row[b] : a < b;
                     });
@@ -142,7 +143,7 @@ std::string PrintBars(const std::vector<LabelScore>& rows) {
     char score[32];
     std::snprintf(score, sizeof(score), " %.2f", row.score);
     Line line{row.label + score, 0};
-    // Columns, not bytes: continuation bytes of UTF-8 take none.
+    // Counts columns, not bytes: continuation bytes of UTF-8 take none.
     for (const char c : line.head) line.columns += (c & 0xc0) != 0x80;
     widest = std::max(widest, line.columns);
     lines.push_back(std::move(line));

@@ -1,4 +1,4 @@
-// Character by character.
+// Escapes text character by character.
 #include "tools/oncilla/files/markup.h"
 
 #include "tools/oncilla/files/json_tensor.h"

@@ -1,5 +1,5 @@
-// The header's grammar is small (three fixed keys, no nesting but the shape), so it is read by hand
-// rather than by anything that could evaluate Python.
+// The grammar of the header is small (three fixed keys, nesting only in the shape), so it is parsed
+// by hand instead of by anything that could evaluate Python.
 #include "tools/oncilla/files/npy.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ class Scanner {
     auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), value);
     if (error != std::errc()) return std::nullopt;
     Pop(static_cast<size_t>(end - text_.data()));
-    Take("L");  // Python 2 wrote long integers so
+    Take("L");  // Python 2 wrote long integers with an L
     return value;
   }
 
@@ -63,13 +63,13 @@ Status ReadShape(Scanner& scanner, Shape& shape) {
   if (!scanner.Take("(")) return DataLoss("its header has no shape");
   while (!scanner.Take(")")) {
     const std::optional<int64_t> size = scanner.Number();
-    if (!size || *size < 0) return DataLoss("its header holds a shape that is none");
+    if (!size || *size < 0) return DataLoss("the shape in its header is malformed");
     shape.push_back(*size);
     if (shape.rank() > kMaxRank) {
       return Unsupported("it has more than ", kMaxRank, " dimensions");
     }
     if (!scanner.Take(",")) {
-      if (!scanner.Take(")")) return DataLoss("its header holds a shape that is none");
+      if (!scanner.Take(")")) return DataLoss("the shape in its header is malformed");
       break;
     }
   }
@@ -161,7 +161,7 @@ Result<Element> ParseElement(std::string_view descr) {
     element.bytes = kind == 'U' ? SaturatingMul(size, 4) : size;
   }
   if (element.dtype == DType::kInvalid) {
-    return Unsupported("its element type '", descr, "' is none of the engine's");
+    return Unsupported("its element type '", descr, "' is not supported");
   }
   return element;
 }
@@ -180,7 +180,7 @@ void AppendUtf8(uint32_t c, std::string& out) {
   }
 }
 
-// One element of fixed-width text; the padding is zeros.
+// One element of fixed-width text, without its padding of zeros.
 Result<std::string> TextElement(const std::byte* data, const Element& element) {
   std::string out;
   if (element.text == 'S') {
@@ -201,7 +201,7 @@ Result<std::string> TextElement(const std::byte* data, const Element& element) {
   return out;
 }
 
-// Where element `index` of the C order stands in the column-major order of the same shape.
+// The index of element `index` in C order within the column-major order of the same shape.
 int64_t ColumnMajorIndex(int64_t index, const Shape& shape) {
   int64_t result = 0, stride = shape.elements();
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
@@ -257,7 +257,7 @@ Result<Tensor> Read(std::span<const std::byte> bytes, const std::shared_ptr<cons
   ONCILLA_ASSIGN(const Element element, ParseElement(header.descr));
   const std::span<const std::byte> data = bytes.subspan(begin + length);
   const int64_t count = header.shape.elements();
-  // Text of width 0 takes no bytes, so the file's size would bound nothing.
+  // Text of width 0 takes no bytes, so the size of the file does not limit the number of elements.
   if (element.text && element.bytes == 0 && count > (1 << 20)) {
     return DataLoss("it claims ", count, " empty strings");
   }
@@ -302,7 +302,7 @@ const char* Descr(DType dtype) {
     case DType::kF8E5M2:
     case DType::kF8E5M2FNUZ:
     case DType::kF8E8M0:
-      return "|u1";  // NumPy has no name for floats of 8 bits: the bits
+      return "|u1";  // NumPy has no name for floats of 8 bits; their bits are written
     case DType::kU32:
       return "<u4";
     case DType::kU64:

@@ -48,7 +48,7 @@ Result<Directory> FindDirectory(Span file) {
     if (at >= 20 && Number(file, at - 20, 4) == kLocator64) {
       const uint64_t end64 = Number(file, at - 20 + 8, 8);
       if (end64 > file.size() || file.size() - end64 < 56 || Number(file, end64, 4) != kEnd64) {
-        return Damaged("its ZIP64 directory is not where it says");
+        return Damaged("its ZIP64 directory is not at the offset that its locator gives");
       }
       directory = {Number(file, end64 + 48, 8), Number(file, end64 + 40, 8),
                    Number(file, end64 + 32, 8)};
@@ -61,7 +61,8 @@ Result<Directory> FindDirectory(Span file) {
   return Damaged("it has no directory (a truncated file?)");
 }
 
-// ZIP64 sizes stand in an extra field of id 1, in this order, only those that are all ones above.
+// ZIP64 sizes are in an extra field of id 1, in this order, and only those whose usual field is all
+// ones.
 Status ReadZip64(Span extra, Member& member) {
   while (extra.size() >= 4) {
     const uint64_t id = Number(extra, 0, 2), length = Number(extra, 2, 2);
@@ -87,7 +88,7 @@ Result<std::vector<Member>> ReadDirectory(Span file) {
   std::vector<Member> members;
   while (!rest.empty()) {
     if (rest.size() < kHeaderBytes || Number(rest, 0, 4) != 0x02014b50) {
-      return Damaged("a directory entry is none");
+      return Damaged("a directory entry lacks its signature");
     }
     const size_t name = Number(rest, 28, 2), extra = Number(rest, 30, 2),
                  comment = Number(rest, 32, 2);
@@ -111,14 +112,14 @@ Result<std::vector<Member>> ReadDirectory(Span file) {
   return members;
 }
 
-// Where the member's bytes stand in the file, still packed.
+// The member's bytes in the file, still compressed.
 Result<Span> Packed(Span file, const Member& member) {
   constexpr size_t kLocalBytes = 30;
   if (member.header_offset > file.size() || file.size() - member.header_offset < kLocalBytes) {
     return Damaged("a member lies outside the file");
   }
   const Span local = file.subspan(member.header_offset);
-  if (Number(local, 0, 4) != 0x04034b50) return Damaged("a member's header is none");
+  if (Number(local, 0, 4) != 0x04034b50) return Damaged("a member's header lacks its signature");
   const size_t skip = kLocalBytes + Number(local, 26, 2) + Number(local, 28, 2);
   if (skip > local.size() || member.packed_bytes > local.size() - skip) {
     return Damaged("a member lies outside the file");
@@ -127,7 +128,7 @@ Result<Span> Packed(Span file, const Member& member) {
 }
 
 Result<std::shared_ptr<HostVector<std::byte>>> Inflate(Span packed, const Member& member) {
-  // Deflate expands at most about 1032 to 1.
+  // Deflate compresses by at most about 1032 to 1.
   if (member.bytes / 1032 > packed.size() + 1) return Damaged("a member claims an impossible size");
   auto out = std::make_shared<HostVector<std::byte>>(member.bytes);
   z_stream stream{};

@@ -1,4 +1,4 @@
-// One draw of 64 bits per element, whatever its type.
+// Every element takes one draw of 64 bits, whatever its type.
 #include "tools/oncilla/files/random_tensor.h"
 
 #include "engine/base/half.h"
@@ -18,7 +18,7 @@ class SplitMix64 {
   }
   // The top `bits` of a draw.
   uint64_t Bits(int bits) { return Next() >> (64 - bits); }
-  // Uniform in 0..9 up to a bias of one in 2^60, by multiplication.
+  // Uniform in 0..9, by multiplication, with a relative bias below 2^-28.
   int Digit() { return static_cast<int>((Next() >> 32) * 10 >> 32); }
 
  private:

@@ -1,4 +1,4 @@
-// All sizes are in CSS pixels of a drawing 960 wide; its height follows the photograph's.
+// All sizes are in CSS pixels of a drawing 960 wide; its height follows that of the photograph.
 #include "tools/oncilla/files/svg.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 constexpr double kWidth = 960, kMargin = 32, kPhotoWidth = 420, kHeader = 76, kFooter = 44;
 constexpr double kRow = 56, kBar = 16;
 
-// Cuts to about `width` characters, at a character's border.
+// Cuts text to about `width` characters, between two characters.
 std::string Shortened(std::string_view text, size_t width) {
   size_t characters = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -43,7 +43,7 @@ Result<std::string> ClassificationSvg(const ClassificationPicture& picture) {
   if (!picture.photo.empty()) {
     ONCILLA_ASSIGN(const Image image, DecodeImage(picture.photo, 3));
     const double ratio = static_cast<double>(image.height) / static_cast<double>(image.width);
-    // A very tall picture is drawn narrower, inside the same column.
+    // A very tall picture is drawn narrower, in the same column.
     photo_height = std::min(kPhotoWidth * ratio, 640.0);
   }
   const double rows_height = kRow * static_cast<double>(picture.rows.size());

@@ -1,4 +1,4 @@
-// Picks the reader by ending and puts the file's name before every failure.
+// Picks the reader by the file's ending, and adds the file's name to every failure.
 #include "tools/oncilla/files/tensor_file.h"
 
 #include <unistd.h>
@@ -43,7 +43,7 @@ Result<Tensor> ReadPb(const std::shared_ptr<const MappedFile>& file, const Input
   return std::move(tensor->value);
 }
 
-// The wished shape with its one unknown size told by the number of bytes.
+// The expected shape; its one unknown size follows from the number of bytes.
 Result<Tensor> ReadRaw(const std::shared_ptr<const MappedFile>& file, const InputWish& wish) {
   const auto wrong = [&](const auto&... parts) {
     return WithStage(InvalidArgument("read as raw bytes: ", parts...), Stage::kOptions);
@@ -80,7 +80,7 @@ Result<Tensor> ReadRaw(const std::shared_ptr<const MappedFile>& file, const Inpu
   return Tensor::View({wish.dtype, shape}, file->bytes(), file);
 }
 
-// The element `index` of a sequence in a folder; empty when there is none.
+// The file of element `index` of a sequence in a folder; empty when there is none.
 std::string ElementFile(const std::string& folder, int64_t index) {
   for (const char* ending : {".npy", ".json"}) {
     std::string path = JoinPath(folder, StrCat(index, ending));
@@ -89,7 +89,7 @@ std::string ElementFile(const std::string& folder, int64_t index) {
   return "";
 }
 
-// A value that is no tensor, from a folder or from a file that says that there is none.
+// Reads a value that is not a tensor: from a folder, or from a file that stands for no value.
 Result<Tensor> ReadElements(const std::string& path, const InputWish& wish,
                             const ImageOptions& image) {
   const TensorInfo info{wish.name, "", wish.dtype, wish.shape, wish.kind};
@@ -149,7 +149,8 @@ Result<Tensor> ReadByEnding(const std::string& path, const std::string& key, con
 
 namespace {
 
-// Integers a byte each, or floats, as elements of a packed type; each must be one of its numbers.
+// Converts integers of a byte each, or floats, to a packed type; each must be one of the type's
+// numbers.
 Result<Tensor> Packed(const Tensor& tensor, DType to) {
   ONCILLA_ASSIGN(const std::vector<double> numbers, ToDoubles(tensor));
   ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({to, tensor.shape()}));
@@ -166,7 +167,7 @@ Result<Tensor> Packed(const Tensor& tensor, DType to) {
 Result<Tensor> ReadTensorFile(const std::string& file, const InputWish& wish,
                               const ImageOptions& image) {
   std::string path = file, key;
-  // The ending counts only where no file is named so as a whole.
+  // The ending counts only where no file has the whole text as its name.
   const size_t split = Lower(file).rfind(".npz:");
   if (split != std::string::npos && !FileExists(file)) {
     path = file.substr(0, split + 4);
@@ -175,11 +176,11 @@ Result<Tensor> ReadTensorFile(const std::string& file, const InputWish& wish,
   Result<Tensor> tensor = ReadByEnding(path, key, wish, image);
   if (!tensor.ok()) {
     Status status = tensor.status();
-    // Failures of the file itself name it already.
+    // Failures of the file itself already contain its name.
     if (Message(status).find(path) == std::string::npos) status = In(status, path);
     return WithStage(In(std::move(status), StrCat("input '", wish.name, "'")), Stage::kFile);
   }
-  // NumPy has no packed elements: they come as they are written, a byte each or as f32.
+  // NumPy has no packed elements: files hold them as they are written, a byte each or as f32.
   if (IsPacked(wish.dtype) && !IsPacked(tensor->dtype()) && tensor->dtype() != DType::kString &&
       !tensor->is_list()) {
     Result<Tensor> packed = Packed(*tensor, wish.dtype);
@@ -187,7 +188,7 @@ Result<Tensor> ReadTensorFile(const std::string& file, const InputWish& wish,
     return WithStage(In(In(packed.status(), path), StrCat("input '", wish.name, "'")),
                      Stage::kFile);
   }
-  // NumPy has no names for these types: their bits.
+  // NumPy has no names for these types, so their bits are read.
   const bool bits =
       (wish.dtype == DType::kBF16 && tensor->dtype() == DType::kU16) ||
       (IsSmallFloat(wish.dtype) && !IsPacked(wish.dtype) && tensor->dtype() == DType::kU8);
@@ -222,7 +223,7 @@ Result<std::string> FindInputFile(const std::string& folder, const InputWish& wi
 
 namespace {
 
-// Elements of an earlier run with more of them must not be read as this one's.
+// Elements of an earlier run that had more of them must not be read as elements of this one.
 Status RemoveElements(const std::string& folder, int64_t from) {
   for (int64_t i = from;; ++i) {
     const std::string file = ElementFile(folder, i);
@@ -255,7 +256,7 @@ Result<std::string> WriteElements(const std::string& folder, const std::string& 
   return base;
 }
 
-// NumPy has no packed elements: integers a byte each, floats of 4 bits as f32.
+// NumPy has no packed elements: integers take a byte each, and floats of 4 bits become f32.
 Result<Tensor> Unpacked(const Tensor& tensor) {
   const bool is_signed = tensor.dtype() == DType::kI4 || tensor.dtype() == DType::kI2;
   const DType to = !IsSmallInteger(tensor.dtype()) ? DType::kF32
@@ -273,7 +274,7 @@ Result<std::string> WriteTensorFile(const std::string& folder, const std::string
                                     const Tensor& tensor, TensorInfo::Kind kind) {
   ONCILLA_TRY(MakeFolder(folder));
   if (tensor.is_list()) {
-    // A list inside the graph, of which nothing more is known, is a sequence.
+    // A list inside the graph, about which nothing more is known, is a sequence.
     if (kind == TensorInfo::Kind::kTensor) kind = TensorInfo::Kind::kSequence;
     return WriteElements(folder, name, tensor.list(), kind);
   }

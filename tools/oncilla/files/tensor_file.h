@@ -7,7 +7,7 @@
 // OptionalProto. <NAME>.none, whatever it holds, stands for an optional value that holds nothing.
 //
 // A file that cannot be read or is damaged gives Stage::kFile; one that is fine but does not fit
-// the input gives Stage::kOptions. Shapes are not compared here: who runs the model does.
+// the input gives Stage::kOptions. Shapes are compared when the model runs, not here.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@
 
 namespace oncilla::tool {
 
-// What the model wants to know or says about the input that a file is for.
+// What the model says about the input that a file is for.
 struct InputWish {
   std::string name;
   DType dtype = DType::kInvalid;  // kInvalid: anything
@@ -30,9 +30,9 @@ struct InputWish {
 Result<Tensor> ReadTensorFile(const std::string& file, const InputWish& wish,
                               const ImageOptions& image);
 
-// The file for `wish` in a folder as --output-dir writes it, <NAME>.npy or <NAME>.json, for others
-// than tensors the folder <NAME> or <NAME>.none, or else ONNX's input_<index>.pb. NotFound says
-// what was looked for.
+// The file for `wish` in a folder as --output-dir writes it: <NAME>.npy or <NAME>.json; for values
+// other than tensors the folder <NAME> or <NAME>.none; or else ONNX's input_<index>.pb. NotFound
+// says which files it tried.
 Result<std::string> FindInputFile(const std::string& folder, const InputWish& wish, int index);
 
 // Writes `tensor` as <NAME>.npy, or <NAME>.json for strings; a value of another kind as the folder

@@ -39,7 +39,7 @@ def register(name: str = NAME) -> None:
 
 
 def unregister(name: str = NAME) -> None:
-    """Takes the devices back. Sessions that were made with them must be gone."""
+    """Removes the devices from ONNX Runtime. Sessions that were made with them must be gone."""
     import onnxruntime
 
     onnxruntime.unregister_execution_provider_library(name)
@@ -53,7 +53,7 @@ def _known() -> list:
 
 def devices(name: str = "auto") -> list:
     """Devices for SessionOptions.add_provider_for_devices, one in a list: by their name in the engine ("cpu", "gpu", "gpu:1"), by
-    a part of what the driver calls them, or "auto": the first. LookupError, with what there is, for a device that is not there."""
+    a part of what the driver calls them, or "auto", the first. LookupError, which lists the devices, where none has the name."""
     register()
     known = _known()
     wanted = name.lower()
@@ -67,8 +67,8 @@ def devices(name: str = "auto") -> list:
 
 
 def provider_options(session_options, **options) -> dict:
-    """Options as add_provider_for_devices takes them: texts. The number of threads is ONNX Runtime's intra_op_num_threads, which it
-    tells no provider, unless `threads` says otherwise."""
+    """Options as add_provider_for_devices takes them: texts. Unless `threads` is given, the number of threads is ONNX Runtime's
+    intra_op_num_threads, which providers do not get by themselves."""
     if "threads" not in options and "config" not in options and session_options.intra_op_num_threads > 0:
         options["threads"] = session_options.intra_op_num_threads
     return {name: _text(value) for name, value in options.items()}
@@ -81,7 +81,7 @@ def _text(value) -> str:
 
 
 def report(form: str = "text"):
-    """What each open session has taken and left, with the reason of each node, and its memory: as text, or for "json" as a list
+    """The nodes that each open session took, those it left with their reasons, and its memory: as text, or for "json" as a list
     with an entry for each session."""
     library = ctypes.CDLL(library_path())
     call = library.oncilla_ort_report
