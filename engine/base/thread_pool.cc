@@ -185,7 +185,7 @@ struct ThreadPool::State {
   std::exception_ptr failure;  // written by whoever set `failed`, read by the caller after joining
 
   const microseconds spin;
-  // Of the caller that is `busy`: calls left without watching; how many the next loss of a core
+  // State of the caller that holds `busy`: calls left without watching; how many the next loss of a core
   // costs; calls with watching since one was lost, or since that number was halved.
   int penalty = 0, next_penalty = kFirstPenalty, quiet_calls = 0;
 
@@ -247,7 +247,7 @@ void ThreadPool::Run(int64_t n, int64_t grain, Body body, void* context, const E
   const Clock::time_point begin = Clock::now();
   const int64_t taken = s.Drain(0);
   s.open.store(false);
-  // A worker may rightly be one chunk behind.
+  // A worker that is one chunk behind has not lost its core.
   s.Join((Clock::now() - begin) / std::max<int64_t>(taken, 1));
   const std::exception_ptr failure = std::exchange(s.failure, nullptr);
   s.failed.store(false, std::memory_order_relaxed);

@@ -2,9 +2,9 @@
 //
 // A row is computed one vector of channels after the other, over all its pixels. Neighbouring
 // pixels share loads of inputs and weights where the window is three wide and inside the input
-// (ThreeWide), or five wide (FiveWide); all other pixels are computed four at a time (FourPixels)
-// or one (OnePixel). Taps outside the input are left out rather than multiplied by zero, which
-// would turn infinities into NaN.
+// (ThreeWide; ThreeWidePair for two rows at once), or five wide (FiveWide); all other pixels are
+// computed four at a time (FourPixels) or one (OnePixel). Taps outside the input are left out
+// rather than multiplied by zero, which would turn infinities into NaN.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/depthwise.cc"
 // clang-format off
@@ -161,6 +161,44 @@ HWY_INLINE int64_t ThreeWideRows(const DepthwiseRow<T>& r, int64_t o, int64_t en
   }
 }
 
+// Two rows of outputs whose windows are three by three, one apart and inside the input in height:
+// of the four rows that they see, two are loaded for both. Sums are added in the order of
+// ThreeWide.
+template <class T>
+HWY_INLINE int64_t ThreeWidePair(const DepthwiseRow<T>& upper, const DepthwiseRow<T>& lower,
+                                 int64_t o, int64_t end, int64_t c) {
+  constexpr Floats d;
+  constexpr int kPixels = 4, kInputs = kPixels + 2, kRows = 4;
+  Vector w[3][3];
+  ONCILLA_UNROLL for (int i = 0; i < 3; ++i) {
+    ONCILLA_UNROLL for (int k = 0; k < 3; ++k) {
+      w[i][k] = LoadAll(upper.filters[i] + k * upper.channels + c);
+    }
+  }
+  const T* from_bias = upper.d.epilogue.bias;
+  const Vector bias = from_bias != nullptr ? LoadAll(from_bias + c) : hn::Zero(d);
+  const T* const rows[kRows] = {upper.inputs[0], upper.inputs[1], upper.inputs[2], lower.inputs[2]};
+  for (; o + kPixels <= end; o += kPixels) {
+    int64_t at = upper.width.start(o) * upper.channels + c;
+    Vector sum[2][kPixels];
+    ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) sum[0][p] = sum[1][p] = bias;
+    ONCILLA_UNROLL for (int j = 0; j < kInputs; ++j, at += upper.channels) {
+      ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) {
+        const Vector in = LoadAll(rows[i] + at);
+        ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
+          const int k = j - p;
+          if (k < 0 || k >= 3) continue;
+          if (i < 3) sum[0][p] = hn::MulAdd(in, w[i][k], sum[0][p]);
+          if (i > 0) sum[1][p] = hn::MulAdd(in, w[i - 1][k], sum[1][p]);
+        }
+      }
+    }
+    FinishPixels(upper, sum[0], o * upper.channels + c);
+    FinishPixels(lower, sum[1], o * upper.channels + c);
+  }
+  return o;
+}
+
 // kPixels neighbours whose windows are five wide, not dilated, kStride apart: an input is loaded
 // once for all windows that see it, and skipped where it lies outside.
 template <int kStride, int kPixels, class T>
@@ -201,8 +239,19 @@ void FiveWide(const DepthwiseRow<T>& r, int64_t c) {
   if (o < r.width.out) FiveWidePixels<kStride, 1>(r, o, c);
 }
 
+// Whether ThreeWidePair may take output rows `oh` and `oh` + 1.
+inline bool IsPair(const WindowGeometry& g, int64_t oh) {
+  const WindowAxis &height = g.axis[1], &width = g.axis[2];
+  const auto plain = [](const WindowAxis& axis) {
+    return axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1;
+  };
+  return g.axis[0].kernel == 1 && plain(height) && plain(width) && oh + 1 < height.out &&
+         height.start(oh) >= 0 && height.start(oh + 1) + 3 <= height.in;
+}
+
+// One row of outputs, or with `lower` two that are a pair.
 template <class T>
-void RunRow(const DepthwiseRow<T>& r) {
+void RunRow(const DepthwiseRow<T>& r, const DepthwiseRow<T>* lower) {
   const WindowAxis& width = r.width;
   // Pixels [first, last) have their whole window inside the input.
   const int64_t room = width.in + width.pad_begin - width.extent();
@@ -210,41 +259,44 @@ void RunRow(const DepthwiseRow<T>& r) {
   const int64_t first = std::min((width.pad_begin + width.stride - 1) / width.stride, last);
   const bool three = width.kernel == 3 && width.dilation == 1;
   const bool five = width.kernel == 5 && width.dilation == 1 && width.stride <= 2;
+  const auto one_by_one = [&](int64_t o, int64_t end, int64_t c, int64_t count) HWY_ATTR {
+    for (; o < end; ++o) {
+      OnePixel(r, o, c, count);
+      if (lower != nullptr) OnePixel(*lower, o, c, count);
+    }
+  };
   int64_t c = 0;
   for (; c + kLanes <= r.channels; c += kLanes) {
     if (five) {
       width.stride == 1 ? FiveWide<1>(r, c) : FiveWide<2>(r, c);
       continue;
     }
-    int64_t o = 0;
-    for (; o < first; ++o) OnePixel(r, o, c, kLanes);
-    if (three && width.stride == 1) o = ThreeWideRows<1>(r, o, last, c);
-    if (three && width.stride == 2) o = ThreeWideRows<2>(r, o, last, c);
-    for (; o + 4 <= last; o += 4) FourPixels(r, o, c);
-    for (; o < width.out; ++o) OnePixel(r, o, c, kLanes);
+    one_by_one(0, first, c, kLanes);
+    int64_t o = first;
+    if (lower != nullptr) {
+      o = ThreeWidePair(r, *lower, o, last, c);
+    } else {
+      if (three && width.stride == 1) o = ThreeWideRows<1>(r, o, last, c);
+      if (three && width.stride == 2) o = ThreeWideRows<2>(r, o, last, c);
+      for (; o + 4 <= last; o += 4) FourPixels(r, o, c);
+    }
+    one_by_one(o, width.out, c, kLanes);
   }
-  if (c < r.channels) {
-    for (int64_t o = 0; o < width.out; ++o) OnePixel(r, o, c, r.channels - c);
-  }
+  if (c < r.channels) one_by_one(0, width.out, c, r.channels - c);
 }
 
-// Output rows [begin, end), counted over samples, depth and height.
+// The rows of input that the windows of an output row see, with their rows of the filter.
 template <class T>
-void RowsOf(const Depthwise<T>& d, int64_t begin, int64_t end) {
-  absl::InlinedVector<const T*, 16> inputs, filters;  // of the rows of a window
-  const WindowAxis &depth = d.geometry.axis[0], &height = d.geometry.axis[1];
-  const WindowAxis& width = d.geometry.axis[2];
-  const int64_t channels = d.geometry.in_channels;
-  const Activation activation = d.epilogue.activation;
-  const bool bounded = activation == Activation::kRelu || activation == Activation::kRelu6;
-  constexpr float kInf = std::numeric_limits<float>::infinity();
-  constexpr Floats tag;
-  for (int64_t row = begin; row < end; ++row) {
+struct SeenRows {
+  absl::InlinedVector<const T*, 16> inputs, filters;
+
+  SeenRows(const Depthwise<T>& d, int64_t row) {
+    const WindowAxis &depth = d.geometry.axis[0], &height = d.geometry.axis[1];
+    const WindowAxis& width = d.geometry.axis[2];
+    const int64_t channels = d.geometry.in_channels;
     const int64_t oh = row % height.out, od = row / height.out % depth.out;
     const int64_t sample = row / height.out / depth.out;
     const auto td = depth.Seen(od), th = height.Seen(oh);
-    inputs.clear();
-    filters.clear();
     for (int64_t kd = td.begin; kd < td.end; ++kd) {
       const int64_t at = sample * depth.in + depth.start(od) + kd * depth.dilation;
       for (int64_t kh = th.begin; kh < th.end; ++kh) {
@@ -254,12 +306,43 @@ void RowsOf(const Depthwise<T>& d, int64_t begin, int64_t end) {
         filters.push_back(d.filter + (kd * height.kernel + kh) * width.kernel * channels);
       }
     }
+  }
+};
+
+// Output rows [begin, end), counted over samples, depth and height.
+template <class T>
+void RowsOf(const Depthwise<T>& d, int64_t begin, int64_t end) {
+  const WindowAxis& width = d.geometry.axis[2];
+  const int64_t channels = d.geometry.in_channels, height = d.geometry.axis[1].out;
+  const Activation activation = d.epilogue.activation;
+  const bool bounded = activation == Activation::kRelu || activation == Activation::kRelu6;
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr Floats tag;
+  const auto row_of = [&](const SeenRows<T>& seen, int64_t row) HWY_ATTR {
     const int64_t at = (row - d.first) * width.out * channels;
-    RunRow<T>({d, width, channels, inputs.data(), filters.data(), static_cast<int>(inputs.size()),
-               d.epilogue.residual != nullptr ? d.epilogue.residual + at : nullptr, d.y + at,
-               hn::Set(tag, bounded ? 0 : -kInf),
-               hn::Set(tag, activation == Activation::kRelu6 ? 6 : kInf),
-               activation != Activation::kNone && !bounded});
+    return DepthwiseRow<T>{d,
+                           width,
+                           channels,
+                           seen.inputs.data(),
+                           seen.filters.data(),
+                           static_cast<int>(seen.inputs.size()),
+                           d.epilogue.residual != nullptr ? d.epilogue.residual + at : nullptr,
+                           d.y + at,
+                           hn::Set(tag, bounded ? 0 : -kInf),
+                           hn::Set(tag, activation == Activation::kRelu6 ? 6 : kInf),
+                           activation != Activation::kNone && !bounded};
+  };
+  for (int64_t row = begin; row < end;) {
+    const SeenRows<T> seen(d, row);
+    if (row + 1 < end && IsPair(d.geometry, row % height)) {
+      const SeenRows<T> seen_below(d, row + 1);
+      const DepthwiseRow<T> lower = row_of(seen_below, row + 1);
+      RunRow(row_of(seen, row), &lower);
+      row += 2;
+    } else {
+      RunRow<T>(row_of(seen, row), nullptr);
+      row += 1;
+    }
   }
 }
 

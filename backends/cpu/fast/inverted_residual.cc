@@ -51,7 +51,10 @@ class FusedResidual : public CpuKernel, public SharesScratch {
         batch_(g.depthwise.batch),
         channels_(g.depthwise.in_channels) {
     const WindowAxis &height = g.depthwise.axis[1], &width = g.depthwise.axis[2];
-    rows_ = std::clamp<int64_t>(CeilDiv(kStripPixels, width.out), 1, height.out);
+    // Two rows of windows that overlap share what they read (depthwise.cc).
+    const int64_t least_rows = height.stride == 1 && height.kernel > 1 ? 2 : 1;
+    rows_ = std::clamp<int64_t>(CeilDiv(kStripPixels, width.out), least_rows,
+                                std::max(least_rows, height.out));
     strips_ = CeilDiv(height.out, rows_);
     if (g.expands) {
       expand_.emplace(g.expand);

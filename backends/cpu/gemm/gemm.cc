@@ -75,6 +75,9 @@ Split SplitOf(const ProductSizes& p, int64_t others) {
   auto wanted = static_cast<int64_t>(std::clamp(flops / kFlopsPerTask, 1.0, most));
   wanted = std::max(wanted, static_cast<int64_t>(flops / kMostFlopsPerTask));
   if (others == 1 && flops > 1e6) wanted = std::max<int64_t>(wanted, 2);
+  // An odd number leaves one worker of two, or of four, to wait for the last task.
+  const int64_t even = wanted > 8 ? 4 : 2;
+  if (wanted > 1) wanted = CeilDiv(wanted, even) * even;
 
   Split split;
   const int64_t b_floats = p.depth() * p.columns;
@@ -109,8 +112,11 @@ void RunTask(const Product<T, StoredB>& p, const Split& split, int64_t task) {
   const int64_t tiles = p.lines() * TilesPerLine(p, Target().tile_rows);
   const int64_t i = task / split.row_tasks, j = task % split.row_tasks;
   Block block;
-  block.first_panel = panels * i / split.panel_tasks;
-  block.last_panel = panels * (i + 1) / split.panel_tasks;
+  // Of few rows, a task takes as many panels as tiles take at once.
+  const int64_t unit = PanelsAtOnce(static_cast<int>(std::min<int64_t>(p.rows(), 4)));
+  const int64_t units = CeilDiv(panels, unit);
+  block.first_panel = std::min(panels, units * i / split.panel_tasks * unit);
+  block.last_panel = std::min(panels, units * (i + 1) / split.panel_tasks * unit);
   block.first_tile = tiles * j / split.row_tasks;
   block.last_tile = tiles * (j + 1) / split.row_tasks;
   const int64_t floats = (block.last_panel - block.first_panel) * Target().tile_columns * p.depth();

@@ -45,6 +45,10 @@ const GemmFunctions<T>& FunctionsFor(const GemmTarget& target) {
   }
 }
 
+// Panels that a tile of so many rows takes at once: a single panel of few rows has too few sums to
+// hide the latency of a multiplication.
+constexpr int PanelsAtOnce(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
+
 // Tiles of one line of a product.
 inline int64_t TilesPerLine(const ProductSizes& p, int tile_rows) {
   return (p.line_rows + tile_rows - 1) / tile_rows;

@@ -13,6 +13,7 @@
 
 #include <utility>
 
+#include "backends/cpu/gemm/gemm_targets.h"
 #include "backends/cpu/vector.inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -141,10 +142,8 @@ void TileOf(const TileArgs<B>& t) {
   StoreTile(t, sum);
 }
 
-// One to three rows over several panels at once: a single panel of so few rows has too few sums to
-// hide the latency of a multiplication. Sums are the same, bit for bit, as those of TileOf. Panels
-// are `panel_step` elements apart and full; only for one tap, and without add_last.
-constexpr int PanelsAtOnce(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
+// One to three rows over PanelsAtOnce panels. Sums are the same, bit for bit, as those of TileOf.
+// Panels are `panel_step` elements apart and full; only for one tap, and without add_last.
 
 template <class B, int kRows>
 void FewRows(const TileArgs<B>& t, int64_t panel_step) {

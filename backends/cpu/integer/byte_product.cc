@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "backends/cpu/even_parts.h"
 #include "backends/cpu/integer/quad_sums.h"
@@ -33,6 +35,7 @@ struct ByteBlock {
   const int32_t *terms = nullptr, *zeros = nullptr, *column_sums = nullptr;
   const int32_t *row_sums = nullptr, *row_zeros = nullptr;
   const RequantizeRule* rule = nullptr;
+  const QuadEnd* bytes_end = nullptr;  // the same for all panels at once, where registers allow it
   std::byte* y = nullptr;
 };
 
@@ -215,10 +218,22 @@ void MultiplyBlock(const ByteBlock& b, int64_t first, int64_t last) {
   const int64_t tiles = (b.rows + most - 1) / most;
   for (int64_t panel = first; panel < last; ++panel) {
     const std::byte* w = b.packed + panel * b.panel_bytes;
+    QuadEnd end;
+    if (b.bytes_end != nullptr) {
+      end = *b.bytes_end;
+      end.terms += panel * kPanel;
+      end.scales += panel * kPanel;
+      end.columns = static_cast<int>(std::min<int64_t>(kPanel, b.n - panel * kPanel));
+    }
     for (int64_t tile = 0; tile < tiles; ++tile) {
       const int64_t row = b.rows * tile / tiles;
       const int rows = static_cast<int>(b.rows * (tile + 1) / tiles - row);
       const std::byte* x = b.x + row * b.step;
+      if (b.bytes_end != nullptr) {
+        b.quads.run_to_bytes(rows, x, b.step, b.steps, w, end, b.y + row * b.n + panel * kPanel,
+                             b.n);
+        continue;
+      }
       if (b.quads.run != nullptr) {
         b.quads.run(rows, x, b.step, b.steps, w, sums);
       } else {
@@ -307,6 +322,9 @@ class Columns {
     block->row_sums = any_zero_ ? row_sums_.data() + row : nullptr;
     block->row_zeros = row_zeros_.empty() ? nullptr : row_zeros_.data() + row;
     block->rule = ruled_ ? &rule_ : nullptr;
+    const bool in_registers = bytes_end_ && block->quads.run_to_bytes != nullptr &&
+                              block->row_sums == nullptr && block->row_zeros == nullptr;
+    block->bytes_end = in_registers ? &*bytes_end_ : nullptr;
   }
 
  private:
@@ -314,18 +332,30 @@ class Columns {
   void TakeRule(const RequantizeRule& rule, int64_t n) {
     rule_ = rule;
     ruled_ = true;
-    if (!rule.many) return;
     const auto columns = static_cast<size_t>(padded_);
     if (rule.fixed()) {
+      if (!rule.many) return;
       factors_.resize(2 * columns);
       std::copy_n(rule.multipliers, n, factors_.data());
       std::copy_n(rule.shifts, n, factors_.data() + padded_);
       rule_.multipliers = factors_.data();
       rule_.shifts = factors_.data() + padded_;
-    } else {
-      scales_.resize(columns);
-      std::copy_n(rule.scales, n, scales_.data());
-      rule_.scales = scales_.data();
+      return;
+    }
+    scales_.resize(columns);
+    for (int64_t c = 0; c < n; ++c)
+      scales_[static_cast<size_t>(c)] = rule.scales[rule.many ? c : 0];
+    rule_.scales = scales_.data();
+    rule_.many = true;
+    if (BitsOf(rule.to) == 8 &&
+        std::ranges::all_of(scales_, [](float x) { return std::isfinite(x); })) {
+      bytes_end_ = QuadEnd{terms_.data(),
+                           scales_.data(),
+                           static_cast<float>(rule.most),
+                           static_cast<int16_t>(rule.zero),
+                           static_cast<int16_t>(rule.least + rule.zero),
+                           static_cast<int16_t>(rule.most + rule.zero),
+                           rule.to == DType::kI8};
     }
   }
 
@@ -335,6 +365,7 @@ class Columns {
   std::vector<int32_t> terms_, zeros_, column_sums_, row_sums_, row_zeros_, factors_;
   std::vector<float> scales_;
   RequantizeRule rule_;
+  std::optional<QuadEnd> bytes_end_;
 };
 
 // Bytes of rows that a worker fills at a time, so that they stay in its cache while the panels

@@ -34,10 +34,16 @@ constexpr int64_t kPrefetchBytes = 4096;
        : ((r)&3) == 2 ? step2 \
                       : step3)
 
+using QuadTile = void (*)(const std::byte*, int64_t, int64_t, const std::byte*, int32_t*);
+
+#define ONCILLA_AVX512_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+
+// Adds up a tile into `sum`, which stays in registers.
 template <int kRows>
-__attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"))) void Sums512(
-    const std::byte* x, int64_t step, int64_t steps, const std::byte* w, int32_t* sums) {
-  __m512i sum[kRows][2];
+ONCILLA_AVX512_VNNI inline __attribute__((always_inline)) void AddUp512(const std::byte* x,
+                                                                        int64_t step, int64_t steps,
+                                                                        const std::byte* w,
+                                                                        __m512i (&sum)[kRows][2]) {
   ONCILLA_UNROLL for (int r = 0; r < kRows; ++r) { sum[r][0] = sum[r][1] = _mm512_setzero_si512(); }
   const int64_t step2 = 2 * step, step3 = 3 * step;
   const std::byte *p0 = x, *p4 = x + (kRows > 4 ? 4 : 0) * step,
@@ -58,9 +64,73 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"))) void Sums512(
     p4 += 4;
     p8 += 4;
   }
+}
+
+template <int kRows>
+ONCILLA_AVX512_VNNI void Sums512(const std::byte* x, int64_t step, int64_t steps,
+                                 const std::byte* w, int32_t* sums) {
+  __m512i sum[kRows][2];
+  AddUp512(x, step, steps, w, sum);
   ONCILLA_UNROLL for (int r = 0; r < kRows; ++r) {
     _mm512_storeu_si512(sums + r * 32, sum[r][0]);
     _mm512_storeu_si512(sums + r * 32 + 16, sum[r][1]);
+  }
+}
+
+// A row of sums as numbers of 16 bits with the zero point, cut to their range. In each 128 bits are
+// four columns of the first vector and four of the second.
+struct RowOf512 {
+  __m512i terms[2];
+  __m512 scales[2], most;
+  __m512i zero;
+
+  ONCILLA_AVX512_VNNI inline __attribute__((always_inline)) __m512i operator()(
+      const __m512i (&sum)[2]) const {
+    __m512i part[2];
+    ONCILLA_UNROLL for (int v = 0; v < 2; ++v) {
+      const __m512 real = _mm512_cvtepi32_ps(_mm512_add_epi32(sum[v], terms[v]));
+      // Rounds to the nearest, ties to even. What is below all integers becomes the lowest one.
+      part[v] = _mm512_cvtps_epi32(_mm512_min_ps(_mm512_mul_ps(real, scales[v]), most));
+    }
+    return _mm512_adds_epi16(_mm512_packs_epi32(part[0], part[1]), zero);
+  }
+};
+
+// Two rows at a time, since four vectors of sums are one of bytes.
+template <int kRows>
+ONCILLA_AVX512_VNNI void Bytes512(const std::byte* x, int64_t step, int64_t steps,
+                                  const std::byte* w, const QuadEnd& end, std::byte* y,
+                                  int64_t y_step) {
+  __m512i sum[kRows][2];
+  AddUp512(x, step, steps, w, sum);
+  RowOf512 row;
+  row.terms[0] = _mm512_loadu_si512(end.terms);
+  row.terms[1] = _mm512_loadu_si512(end.terms + 16);
+  row.scales[0] = _mm512_loadu_ps(end.scales);
+  row.scales[1] = _mm512_loadu_ps(end.scales + 16);
+  row.most = _mm512_set1_ps(end.most);
+  row.zero = _mm512_set1_epi16(end.zero);
+  const __m512i least = _mm512_set1_epi8(static_cast<char>(end.least_byte));
+  const __m512i most = _mm512_set1_epi8(static_cast<char>(end.most_byte));
+  // From 128 bits with four columns of each vector of two rows to whole rows.
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __mmask32 stored = end.columns >= 32 ? ~__mmask32{0} : (__mmask32{1} << end.columns) - 1;
+  ONCILLA_UNROLL for (int r = 0; r < kRows; r += 2) {
+    const int next = r + 1 < kRows ? r + 1 : r;
+    const __m512i first = row(sum[r]), second = row(sum[next]);
+    __m512i bytes;
+    if (end.is_signed) {
+      bytes = _mm512_packs_epi16(first, second);
+      bytes = _mm512_max_epi8(_mm512_min_epi8(bytes, most), least);
+    } else {
+      bytes = _mm512_packus_epi16(first, second);
+      bytes = _mm512_max_epu8(_mm512_min_epu8(bytes, most), least);
+    }
+    bytes = _mm512_permutexvar_epi32(order, bytes);
+    _mm256_mask_storeu_epi8(y + r * y_step, stored, _mm512_castsi512_si256(bytes));
+    if (next != r) {
+      _mm256_mask_storeu_epi8(y + next * y_step, stored, _mm512_extracti64x4_epi64(bytes, 1));
+    }
   }
 }
 
@@ -96,15 +166,22 @@ __attribute__((target("avx2,avxvnni"))) void Sums256(const std::byte* x, int64_t
 template <int... kRows>
 void Run512(int rows, const std::byte* x, int64_t step, int64_t steps, const std::byte* w,
             int32_t* sums, std::integer_sequence<int, kRows...>) {
-  using Function = void (*)(const std::byte*, int64_t, int64_t, const std::byte*, int32_t*);
-  static constexpr Function kTiles[] = {&Sums512<kRows + 1>...};
+  static constexpr QuadTile kTiles[] = {&Sums512<kRows + 1>...};
   kTiles[rows - 1](x, step, steps, w, sums);
+}
+template <int... kRows>
+void RunToBytes512(int rows, const std::byte* x, int64_t step, int64_t steps, const std::byte* w,
+                   const QuadEnd& end, std::byte* y, int64_t y_step,
+                   std::integer_sequence<int, kRows...>) {
+  using Function = void (*)(const std::byte*, int64_t, int64_t, const std::byte*, const QuadEnd&,
+                            std::byte*, int64_t);
+  static constexpr Function kTiles[] = {&Bytes512<kRows + 1>...};
+  kTiles[rows - 1](x, step, steps, w, end, y, y_step);
 }
 template <int... kRows>
 void Run256(int rows, const std::byte* x, int64_t step, int64_t steps, const std::byte* w,
             int32_t* sums, std::integer_sequence<int, kRows...>) {
-  using Function = void (*)(const std::byte*, int64_t, int64_t, const std::byte*, int32_t*);
-  static constexpr Function kTiles[] = {&Sums256<kRows + 1>...};
+  static constexpr QuadTile kTiles[] = {&Sums256<kRows + 1>...};
   kTiles[rows - 1](x, step, steps, w, sums);
 }
 
@@ -116,6 +193,11 @@ QuadSums Find() {
                int32_t* sums) {
               Run512(rows, x, step, steps, w, sums, std::make_integer_sequence<int, kRows512>());
             },
+            [](int rows, const std::byte* x, int64_t step, int64_t steps, const std::byte* w,
+               const QuadEnd& end, std::byte* y, int64_t y_step) {
+              RunToBytes512(rows, x, step, steps, w, end, y, y_step,
+                            std::make_integer_sequence<int, kRows512>());
+            },
             kRows512, 32};
   }
   // Panels must be as wide as the vectors that Highway chooses.
@@ -124,7 +206,7 @@ QuadSums Find() {
                int32_t* sums) {
               Run256(rows, x, step, steps, w, sums, std::make_integer_sequence<int, kRows256>());
             },
-            kRows256, 16};
+            nullptr, kRows256, 16};
   }
   return {};
 }

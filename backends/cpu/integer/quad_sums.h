@@ -12,10 +12,27 @@ namespace oncilla::cpu {
 using QuadSumsFunction = void (*)(int rows, const std::byte* x, int64_t step, int64_t steps,
                                   const std::byte* w, int32_t* sums);
 
+// How sums become bytes while they are in registers: the float rule of requantize.h.
+struct QuadEnd {
+  const int32_t* terms = nullptr;  // a panel's, added to the sums
+  const float* scales = nullptr;   // a panel's, finite
+  float most = 0;                  // the upper bound of a result before the zero point is added
+  int16_t zero = 0;
+  // The bounds of a result.
+  int16_t least_byte = 0, most_byte = 0;
+  bool is_signed = false;
+  int columns = 0;  // of the panel, that are stored
+};
+// The same sums as bytes, row r at y + r * y_step.
+using QuadBytesFunction = void (*)(int rows, const std::byte* x, int64_t step, int64_t steps,
+                                   const std::byte* w, const QuadEnd& end, std::byte* y,
+                                   int64_t y_step);
+
 struct QuadSums {
-  QuadSumsFunction run = nullptr;  // null: this processor has no such instructions
-  int rows = 0;                    // of a tile
-  int panel = 0;                   // columns: two vectors of sums
+  QuadSumsFunction run = nullptr;            // null: this processor has no such instructions
+  QuadBytesFunction run_to_bytes = nullptr;  // or null
+  int rows = 0;                              // of a tile
+  int panel = 0;                             // columns: two vectors of sums
 };
 // The sums by the best instruction set that Highway may choose as well.
 const QuadSums& QuadSumsHere();
