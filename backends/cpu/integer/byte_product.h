@@ -41,6 +41,7 @@ struct ByteLayout {
   int64_t bytes() const { return quads ? 1 : 2; }
   int64_t Steps(int64_t k) const { return (k + depth - 1) / depth; }
   int64_t Panels(int64_t n) const { return (n + panel - 1) / panel; }
+  int64_t PanelBytes(int64_t k) const { return SaturatingMul(RowBytes(k), panel); }
   // Bytes of a row of x as ByteFiller writes it.
   int64_t RowBytes(int64_t k) const { return Steps(k) * depth * bytes(); }
   // "quads32", which packings are named after.

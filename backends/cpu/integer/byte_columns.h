@@ -1,0 +1,127 @@
+// What a product of bytes adds to its sums, multiplies them by and cuts them to, column by column;
+// byte_product.h has the formula.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "backends/cpu/integer/byte_product.h"
+#include "backends/cpu/integer/quad_sums.h"
+
+namespace oncilla::cpu {
+
+// A block of rows times the packed weights.
+struct ByteBlock {
+  const std::byte* x = nullptr;
+  int64_t step = 0, rows = 0, steps = 0, n = 0;
+  const std::byte* packed = nullptr;
+  int64_t panel_bytes = 0;
+  QuadSums quads;
+  // For each column, in whole panels: what is added to its sum; its zero point, which is multiplied
+  // by the row's sum of x and subtracted; its sum of weights, which is multiplied by the row's zero
+  // point and subtracted. The last two may be null.
+  const int32_t *terms = nullptr, *zeros = nullptr, *column_sums = nullptr;
+  const int32_t *row_sums = nullptr, *row_zeros = nullptr;
+  const RequantizeRule* rule = nullptr;
+  const QuadEnd* bytes_end = nullptr;  // the same for all panels at once, where registers allow it
+  std::byte* y = nullptr;
+};
+
+// The most rows of a tile, and the most columns of a panel.
+inline constexpr int kMostTileRows = 16, kMostPanel = 64;
+
+// The terms of a product that belong to columns (in whole panels) or to rows.
+class ByteColumns {
+ public:
+  ByteColumns(const ByteLayout& layout, const std::byte* packed, int64_t k, int64_t n,
+              const ByteRows& rows, const ByteEnd& end)
+      : padded_(layout.Panels(n) * layout.panel) {
+    const auto* packed_sums =
+        reinterpret_cast<const int32_t*>(packed + layout.Panels(n) * layout.PanelBytes(k));
+    const int32_t moved = layout.quads && !end.weights_signed ? 128 : 0;
+    x_moved_ = layout.quads && rows.is_signed ? 128 : 0;
+    const auto columns = static_cast<size_t>(padded_);
+    terms_.resize(columns);
+    zeros_.resize(columns);
+    column_sums_.resize(columns);
+    for (int64_t c = 0; c < n; ++c) {
+      const auto at = static_cast<size_t>(c);
+      zeros_[at] = (end.weight_zeros.empty() ? 0 : end.weight_zeros[at]) - moved;
+      any_zero_ |= zeros_[at] != 0;
+      const uint32_t sum = static_cast<uint32_t>(packed_sums[c]) -
+                           static_cast<uint32_t>(k) * static_cast<uint32_t>(zeros_[at]);
+      column_sums_[at] = static_cast<int32_t>(sum);
+      uint32_t term = end.bias == nullptr ? 0 : static_cast<uint32_t>(end.bias[c]);
+      if (layout.quads && rows.zeros == nullptr) {
+        term -= static_cast<uint32_t>(rows.zero + x_moved_) * sum;
+      }
+      terms_[at] = static_cast<int32_t>(term);
+    }
+    if (layout.quads && rows.zeros != nullptr) {
+      row_zeros_.assign(rows.zeros, rows.zeros + rows.count);
+      for (int32_t& zero : row_zeros_) zero += x_moved_;
+    }
+    if (end.rule != nullptr) TakeRule(*end.rule, n);
+    if (any_zero_) row_sums_.resize(static_cast<size_t>(rows.count));
+  }
+
+  bool NeedsRowSums() const { return any_zero_; }
+  int32_t* row_sums() { return row_sums_.data(); }
+
+  void Give(ByteBlock* block, int64_t row) const {
+    block->terms = terms_.data();
+    block->column_sums = column_sums_.data();
+    block->zeros = any_zero_ ? zeros_.data() : nullptr;
+    block->row_sums = any_zero_ ? row_sums_.data() + row : nullptr;
+    block->row_zeros = row_zeros_.empty() ? nullptr : row_zeros_.data() + row;
+    block->rule = ruled_ ? &rule_ : nullptr;
+    const bool in_registers = bytes_end_ && block->quads.run_to_bytes != nullptr &&
+                              block->row_sums == nullptr && block->row_zeros == nullptr;
+    block->bytes_end = in_registers ? &*bytes_end_ : nullptr;
+  }
+
+ private:
+  // Copies the factors into whole vectors, because vectors of them are read whole.
+  void TakeRule(const RequantizeRule& rule, int64_t n) {
+    rule_ = rule;
+    ruled_ = true;
+    const auto columns = static_cast<size_t>(padded_);
+    if (rule.fixed()) {
+      if (!rule.many) return;
+      factors_.resize(2 * columns);
+      std::copy_n(rule.multipliers, n, factors_.data());
+      std::copy_n(rule.shifts, n, factors_.data() + padded_);
+      rule_.multipliers = factors_.data();
+      rule_.shifts = factors_.data() + padded_;
+      return;
+    }
+    scales_.resize(columns);
+    for (int64_t c = 0; c < n; ++c)
+      scales_[static_cast<size_t>(c)] = rule.scales[rule.many ? c : 0];
+    rule_.scales = scales_.data();
+    rule_.many = true;
+    if (BitsOf(rule.to) == 8 &&
+        std::ranges::all_of(scales_, [](float x) { return std::isfinite(x); })) {
+      bytes_end_ = QuadEnd{terms_.data(),
+                           scales_.data(),
+                           static_cast<float>(rule.most),
+                           static_cast<int16_t>(rule.zero),
+                           static_cast<int16_t>(rule.least + rule.zero),
+                           static_cast<int16_t>(rule.most + rule.zero),
+                           rule.to == DType::kI8};
+    }
+  }
+
+  const int64_t padded_;
+  int32_t x_moved_ = 0;
+  bool any_zero_ = false, ruled_ = false;
+  std::vector<int32_t> terms_, zeros_, column_sums_, row_sums_, row_zeros_, factors_;
+  std::vector<float> scales_;
+  RequantizeRule rule_;
+  std::optional<QuadEnd> bytes_end_;
+};
+
+}  // namespace oncilla::cpu
