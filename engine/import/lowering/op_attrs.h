@@ -88,7 +88,8 @@ OF(ScatterND) OF(SearchSorted) OF(SelectBoxes) OF(SelectBoxesByClass) OF(Shape) 
 OF(SpaceToDepth) OF(SparseConcat) OF(SparseMatMul) OF(SparseToDense) OF(Split) OF(SplitStrings)
 OF(StridedSlice) OF(StringNGrams) OF(TopK) OF(TreeEnsemble) OF(TriangularSolve) OF(TridiagonalSolve) OF(Trilu)
 OF(Unique) OF(While)
-OF_AS(Base64Attrs, "EncodeBase64") OF_AS(LrnAttrs, "LRN") OF_AS(ShuffleAttrs, "ShuffleStream")
+OF_AS(Base64Attrs, "EncodeBase64") OF_AS(BernoulliAttrs, "BernoulliStream")
+OF_AS(MersenneAttrs, "MersenneStream") OF_AS(LrnAttrs, "LRN") OF_AS(ShuffleAttrs, "ShuffleStream")
 #undef OF
 #undef OF_AS
 // clang-format on
