@@ -1,10 +1,12 @@
 // What only moves elements between DequantizeLinear and QuantizeLinear moves the integers:
 //   Quantize(move(Dequantize(q)))  ->  move(q)
 // where both have the same parameters. Of what moves several tensors (Concat), those with other
-// parameters are brought to the result's before they are moved, which is looked up. Maxima of windows
-// are moved elements, too: the larger integer stands for the larger number, and padding for the least.
+// parameters are brought to the result's before they are moved, which is looked up. Maxima of
+// windows are moved elements, too: the larger integer stands for the larger number, and padding for
+// the least; so are the nearest pixels of Resize.
 #include <algorithm>
 
+#include "engine/ops/nn/resize.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/quantised.h"
 
@@ -46,8 +48,16 @@ class Mover {
     return from && from->single() && BitsOf(from->dtype) == 8;
   }
 
+  // Beyond the region of crop_and_resize stands a number, not a pixel.
+  static bool TakesPixels(const Node& node) {
+    if (node.op->name != "Resize") return false;
+    const auto attrs = ReadAttrs<ResizeAttrs>(node.attrs);
+    return attrs.ok() && attrs->mode == "nearest" && attrs->coordinates != "crop_and_resize";
+  }
+
   static bool Moves(const Node& node) {
-    return node.outputs.size() == 1 && (OnlyMoves(*node.op) || node.op->name == "MaxPool");
+    return node.outputs.size() == 1 &&
+           (OnlyMoves(*node.op) || node.op->name == "MaxPool" || TakesPixels(node));
   }
 
   static size_t MovedInputs(const Node& node) {
