@@ -3,12 +3,44 @@
 //   Quantize(x)    ->  Cast(Clip(Round(x / scale) + zero))
 //   Dequantize(q)  ->  (Cast(q) - zero) * scale
 // Parameters must be scalar.
+//
+// Average pools between Dequantize and Quantize, whose results often lie halfway between two
+// integers, are rounded as ONNX Runtime's quantised pools are, which add the zero point first:
+//   Quantize(pool(Dequantize(q)))  ->  Cast(Clip(Round(pool(Dequantize(q)) / scale + zero)))
+// Transposes may stand in between. Where padding and hanging windows both count, ONNX Runtime's
+// pool divides by more than the padding, and nothing is changed.
+#include "engine/ops/nn/pool.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/quantised.h"
 #include "engine/tensor/scalar.h"
 
 namespace oncilla {
 namespace {
+
+// QuantizeLinear as elementwise nodes, which round before or after they add the zero point.
+Result<ValueId> AddQuantised(const Graph& graph, NodeId id, const LinearParameters& p, Patch& patch,
+                             bool zero_first) {
+  const auto number = [&](auto v) {
+    return patch.AddConstant(Tensor::Scalar(static_cast<float>(v)));
+  };
+  const std::vector<NodeId> from = {id};
+  const IntegerLimits limits = LimitsOf(p.dtype);
+  const auto add_zero = [&](ValueId x) -> Result<ValueId> {
+    if (p.zeros[0] == 0) return x;
+    return patch.Add("Add", {}, {x, number(p.zeros[0])}, from);
+  };
+  ONCILLA_ASSIGN(ValueId y,
+                 patch.Add("Div", {}, {graph.node(id).inputs[0], number(p.scales[0])}, from));
+  if (zero_first) {
+    ONCILLA_ASSIGN(y, add_zero(y));
+  }
+  ONCILLA_ASSIGN(y, patch.Add("Round", {}, {y}, from));
+  if (!zero_first) {
+    ONCILLA_ASSIGN(y, add_zero(y));
+  }
+  ONCILLA_ASSIGN(y, patch.Add("Clip", {}, {y, number(limits.least), number(limits.most)}, from));
+  return patch.Add("Cast", {{"to", p.dtype}}, {y}, from);
+}
 
 class Lowering {
  public:
@@ -33,8 +65,9 @@ class Lowering {
       // A float represents integers exactly only up to 24 bits.
       if (!p || !p->single() || BitsOf(p->dtype) > 16) continue;
       if (quantises ? FollowsElementwise(node) : readers_[Index(node.outputs[0])] == 1) {
-        ONCILLA_ASSIGN(const ValueId y,
-                       quantises ? Quantise(NodeId{n}, *p) : Dequantise(NodeId{n}, *p));
+        ONCILLA_ASSIGN(const ValueId y, quantises
+                                            ? AddQuantised(graph_, NodeId{n}, *p, patch_, false)
+                                            : Dequantise(NodeId{n}, *p));
         ONCILLA_TRY(patch_.Replace(node.outputs[0], y));
       }
     }
@@ -49,22 +82,6 @@ class Lowering {
   }
 
   ValueId Number(float value) { return patch_.AddConstant(Tensor::Scalar(value)); }
-
-  Result<ValueId> Quantise(NodeId id, const LinearParameters& p) {
-    const std::vector<NodeId> from = {id};
-    const IntegerLimits limits = LimitsOf(p.dtype);
-    const ValueId x = graph_.node(id).inputs[0];
-    ONCILLA_ASSIGN(ValueId y, patch_.Add("Div", {}, {x, Number(p.scales[0])}, from));
-    ONCILLA_ASSIGN(y, patch_.Add("Round", {}, {y}, from));
-    if (p.zeros[0] != 0) {
-      const ValueId zero = Number(static_cast<float>(p.zeros[0]));
-      ONCILLA_ASSIGN(y, patch_.Add("Add", {}, {y, zero}, from));
-    }
-    const ValueId least = Number(static_cast<float>(limits.least));
-    const ValueId most = Number(static_cast<float>(limits.most));
-    ONCILLA_ASSIGN(y, patch_.Add("Clip", {}, {y, least, most}, from));
-    return patch_.Add("Cast", {{"to", p.dtype}}, {y}, from);
-  }
 
   Result<ValueId> Dequantise(NodeId id, const LinearParameters& p) {
     const std::vector<NodeId> from = {id};
@@ -83,10 +100,43 @@ class Lowering {
   std::vector<int> readers_;
 };
 
+bool IsByte(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
+
+// The AveragePool of bytes that nothing but this value reads.
+bool IsPoolOfBytes(const Graph& graph, const Uses& uses, ValueId value, DType bytes) {
+  while (uses.Single(value)) {
+    if (const Node* move = ProducerIf(graph, value, "Transpose")) {
+      value = move->inputs[0];
+      continue;
+    }
+    const Node* pool = ProducerIf(graph, value, "AveragePool");
+    if (pool == nullptr) return false;
+    const auto attrs = ReadAttrs<AveragePoolAttrs>(pool->attrs);
+    if (!attrs.ok() || (attrs->ceil && attrs->count_pads)) return false;
+    const auto x = DequantisedBefore(graph, pool->inputs[0]);
+    return x && x->parameters.single() && x->parameters.dtype == bytes;
+  }
+  return false;
+}
+
 }  // namespace
 
 Status LowerQuantisation(const Graph& graph, const PassContext&, Patch& patch) {
   return Lowering(graph, patch).Run();
+}
+
+Status RoundPools(const Graph& graph, const PassContext&, Patch& patch) {
+  const Uses uses(graph);
+  for (uint32_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.node(NodeId{n});
+    if (node.op->name != "QuantizeLinear") continue;
+    const auto to = ParametersOf(graph, node);
+    if (!to || !to->single() || !IsByte(to->dtype)) continue;
+    if (!IsPoolOfBytes(graph, uses, node.inputs[0], to->dtype)) continue;
+    ONCILLA_ASSIGN(const ValueId y, AddQuantised(graph, NodeId{n}, *to, patch, true));
+    ONCILLA_TRY(patch.Replace(node.outputs[0], y));
+  }
+  return Status();
 }
 
 }  // namespace oncilla

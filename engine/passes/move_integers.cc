@@ -3,9 +3,11 @@
 //   Quantize(move(Dequantize(q)))  ->  move(q)
 // if both have the same parameters. If a node moves several tensors (Concat), those with other
 // parameters are first converted to the result's, by a table. Max pooling counts as moving
-// elements, too: the larger integer is the larger number, and the padding is the least one.
+// elements, too: the larger integer is the larger number, and the padding is the least one. So do
+// the nearest pixels of Resize.
 #include <algorithm>
 
+#include "engine/ops/nn/resize.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/quantised.h"
 
@@ -47,8 +49,16 @@ class Mover {
     return from && from->single() && BitsOf(from->dtype) == 8;
   }
 
+  // Beyond the region of crop_and_resize stands a number, not a pixel.
+  static bool TakesPixels(const Node& node) {
+    if (node.op->name != "Resize") return false;
+    const auto attrs = ReadAttrs<ResizeAttrs>(node.attrs);
+    return attrs.ok() && attrs->mode == "nearest" && attrs->coordinates != "crop_and_resize";
+  }
+
   static bool Moves(const Node& node) {
-    return node.outputs.size() == 1 && (OnlyMoves(*node.op) || node.op->name == "MaxPool");
+    return node.outputs.size() == 1 &&
+           (OnlyMoves(*node.op) || node.op->name == "MaxPool" || TakesPixels(node));
   }
 
   static size_t MovedInputs(const Node& node) {

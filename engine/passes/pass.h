@@ -47,6 +47,7 @@ Status IntegerProducts(const Graph& graph, const PassContext& context, Patch& pa
 Status MoveIntegers(const Graph& graph, const PassContext& context, Patch& patch);
 Status MakeByteTables(const Graph& graph, const PassContext& context, Patch& patch);
 Status LowerQuantisation(const Graph& graph, const PassContext& context, Patch& patch);
+Status RoundPools(const Graph& graph, const PassContext& context, Patch& patch);  // the same file
 Status KeepPacked(const Graph& graph, const PassContext& context, Patch& patch);
 Status FuseInvertedResiduals(const Graph& graph, const PassContext& context, Patch& patch);
 Status FuseGates(const Graph& graph, const PassContext& context, Patch& patch);  // the same file

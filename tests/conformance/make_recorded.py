@@ -340,6 +340,8 @@ def trees():
              aggregate_function=mode, base_values=[0.5, 0.0, -0.5], **tree_attrs("target"))
     Case("ml_tree_classifier", "TreeEnsembleClassifier", {"x": x}, 2, domain=ML, classlabels_int64s=[7, 8, 9],
          post_transform="SOFTMAX", **tree_attrs("class"))
+    Case("ml_tree_classifier_softmax_zero", "TreeEnsembleClassifier", {"x": x}, 2, domain=ML, classlabels_int64s=[7, 8, 9, 10],
+         post_transform="SOFTMAX_ZERO", **tree_attrs("class"))
     Case("ml_tree_classifier_words", "TreeEnsembleClassifier", {"x": x}, 2, domain=ML,
          classlabels_strings=["a", "b", "c"], **tree_attrs("class"))
     # Two classes of which one is voted for: a probability, or a score whose sign decides; sums without rounding.
@@ -347,7 +349,10 @@ def trees():
             ("probable", 0, False, {}), ("signed", 0, True, {}), ("base", 0, False, {"base_values": [-0.125]}),
             ("signed_base", 0, True, {"base_values": [0.125]}), ("logistic", 0, True, {"post_transform": "LOGISTIC"}),
             ("probable_logistic", 0, False, {"post_transform": "LOGISTIC"}), ("second", 1, False, {}),
-            ("second_signed", 1, True, {}), ("second_logistic", 1, True, {"post_transform": "LOGISTIC"})):
+            ("second_signed", 1, True, {}), ("second_logistic", 1, True, {"post_transform": "LOGISTIC"}),
+            ("second_softmax", 1, True, {"post_transform": "SOFTMAX"}),
+            ("second_softmax_zero", 1, False, {"post_transform": "SOFTMAX_ZERO"}),
+            ("second_probit", 1, False, {"post_transform": "PROBIT"})):
         votes = tree_attrs("class")
         count = len(votes["class_ids"])
         weights = (np.arange(count) * 7 % count - (count // 2 if signed else 0)) / (16 if signed else 32)
@@ -459,6 +464,72 @@ def few_bits():
              to=TensorProto.FLOAT8E8M0, round_mode=mode)
 
 
+def seeds():
+    """Random ops with a seed, as ONNX's reference draws."""
+    n = Numbers("seeds")
+    x, trains = n.f(3, 4, 5), np.array(True)
+    for name, ratio in (("", np.float32(0.3)), ("_f16", np.float16(0.25)), ("_f64", np.float64(0.75)),
+                        ("_all", np.float32(0))):
+        Case(f"seed_dropout{name}", "Dropout", {"x": x.astype(ratio.dtype), "ratio": np.array(ratio), "trains": trains},
+             2, reference=True, seed=7)
+    Case("seed_dropout_large", "Dropout", {"x": x, "ratio": None, "trains": trains}, answers=dropped(x, 0.5, 2**32 - 1),
+         seed=2**32 - 1)
+    Case("seed_uniform", "RandomUniform", {}, reference=True, shape=[7, 11], low=-2.0, high=5.5, seed=4.75)
+    Case("seed_uniform_f64", "RandomUniform", {}, reference=True, shape=[3, 5], dtype=TensorProto.DOUBLE, seed=0.0)
+    Case("seed_uniform_like", "RandomUniformLike", {"x": n.f(5, 3).astype(np.float16)}, reference=True, high=0.5, low=-0.5,
+         seed=3.0)
+    Case("seed_normal", "RandomNormal", {}, reference=True, shape=[9, 13], mean=1.5, scale=0.5, seed=11.0)
+    Case("seed_normal_like", "RandomNormalLike", {"x": n.f(5, 3)}, reference=True, dtype=TensorProto.DOUBLE, seed=1e6)
+    chances = np.clip(n.f(40, 50) / 4 + 0.5, 0, 1)
+    Case("seed_bernoulli", "Bernoulli", {"x": chances}, reference=True, seed=5.0)
+    Case("seed_bernoulli_f64", "Bernoulli", {"x": chances.astype(np.float64)}, reference=True, dtype=TensorProto.INT32,
+         seed=6.0)
+
+
+def regions():
+    n = Numbers("regions")
+    x = n.f(2, 3, 13, 17)
+    rois = np.array([[0, 0, 0, 16, 12], [1, 3.5, 2.5, 9.49, 11], [0, 8, 9, 3, 2], [1, -6, -5, 4, 7], [0, 30, 30, 40, 40],
+                     [1, 15, 11, 15, 11], [0.75, 2.4999, 4, 12.5, 6]], np.float32)
+    Case("max_roi_pool", "MaxRoiPool", {"x": x, "rois": rois}, pooled_shape=[3, 4])
+    Case("max_roi_pool_scale", "MaxRoiPool", {"x": x, "rois": rois * np.array([1] + 4 * [3], np.float32)},
+         pooled_shape=[7, 7], spatial_scale=1 / 3)
+    # Bins whose length no float holds, at whose ends it is rounded.
+    many = np.zeros((400, 5), np.float32)
+    many[:, 1:] = n.f(400, 4) * 60
+    Case("max_roi_pool_many", "MaxRoiPool", {"x": n.f(1, 1, 97, 101), "rois": many}, pooled_shape=[11, 13])
+
+
+def words():
+    """Every letter that has two cases."""
+    letters = [c for c in map(chr, range(0x110000)) if c.isprintable() and (c.lower() != c or c.upper() != c)]
+    each = ["".join(letters[i:i + 64]) for i in range(0, len(letters), 64)] + ["und", "UND"]
+    for action in ("LOWER", "UPPER"):
+        Case(f"normalize_{action.lower()}", "StringNormalizer", {"x": np.array(each, object)}, case_change_action=action,
+             locale="C.utf8", stopwords=["UND"], is_case_sensitive=1)
+    fruit = np.array(["\u00c4PFEL", "\u00e4pfel", "Birnen", "stra\u00dfe", "STRASSE"], object)
+    Case("normalize_stopwords", "StringNormalizer", {"x": fruit}, locale="C.utf8",
+         stopwords=["\u00c4pfel", "Stra\u00dfe"])
+
+
+def scans():
+    """Scan of opset 8, which has lengths of sequences."""
+    n = Numbers("scans")
+    info = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])
+    body = helper.make_graph(
+        [helper.make_node("Add", ["s", "x"], ["sum"]), helper.make_node("Mul", ["sum", "z"], ["y"]),
+         helper.make_node("Neg", ["z"], ["w"])],
+        "body", [info("s"), info("x"), info("z")], [info("sum"), info("y"), info("w")])
+    inputs = {"l": np.array([5, 2, 1], np.int64), "s": n.f(3, 2), "x": n.f(3, 5, 2), "z": n.f(3, 5, 2)}
+    for name, directions in (("", [0, 0]), ("_back", [1, 0])):
+        Case(f"scan_lengths{name}", "Scan", inputs, 3, opset=8, body=body, num_scan_inputs=2, directions=directions)
+
+
+def dropped(x, ratio, seed):
+    """What the reference gives where the ratio is stated, which it needs."""
+    return [np.where(np.random.RandomState(seed).uniform(0, 1, x.shape) >= ratio, x / (1 - ratio), 0).astype(x.dtype)]
+
+
 def optimised_encoders(work):
     """What ONNX Runtime's optimiser makes of the encoder, in fp32 and with weights of 8 bits."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -489,7 +560,8 @@ def record(names):
 
 
 if __name__ == "__main__":
-    for each in (activations, norms, attention, products, quantised, integers, features, trees, few_bits):
+    for each in (activations, norms, attention, products, quantised, integers, features, trees, few_bits, seeds,
+                 regions, words, scans):
         each()
     record(sys.argv[1:])
     if not sys.argv[1:]:

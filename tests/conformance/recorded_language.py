@@ -7,6 +7,7 @@ import sys
 
 import ml_dtypes
 import numpy as np
+import onnxruntime
 
 import make_recorded
 from make_recorded import MS, Case, Numbers, f32
@@ -169,12 +170,73 @@ def recurrences():
              q_num_heads=2, kv_num_heads=2, update_rule=rule)
     Case("ms_causal_conv", "CausalConvWithState", {"x": n.f(2, 4, 7), "w": n.f(4, 1, 3), "b": n.f(4), "state": n.f(2, 4, 2)}, 2,
          domain=MS, activation="silu")
+    windows(Numbers("windows"))
     Case("ms_scaled_silu", "ScaledSiLU", {"x": n.f(3, 5)}, domain=MS, alpha=1.5)
     Case("ms_scaled_silu_given", "ScaledSiLU", {"x": n.f(3, 5), "scale": f32(0.7)}, domain=MS)
     Case("ms_gated_add", "GatedAdd", {"x": n.f(3, 5), "y": n.f(3, 5), "gate": n.f(3, 1)}, domain=MS)
     for kind in ("silu", "sigmoid"):
         Case(f"ms_gated_rms_norm_{kind}", "GatedRMSNorm", {"x": n.f(2, 3, 8), "scale": n.f(4), "gate": n.f(2, 3, 8)}, domain=MS,
              activation=kind)
+
+
+def windows(n):
+    """Other forms of the state; ONNX Runtime's CPU provider has no state_window, which is computed here token by token."""
+    def run(op, inputs, outputs, **attrs):
+        case = Case("window", op, inputs, outputs, domain=MS, **attrs)
+        del make_recorded.CASES["window"]
+        model, feeds, shown = case.model(None)
+        return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(shown, feeds)
+
+    def windowed(op, inputs, axes, window, length, **attrs):
+        """The states of prefixes, of which ONNX Runtime computes each; `axes` says along which one an input is cut."""
+        inputs = {**inputs, "state": inputs["state"][-1]}
+        y, last = run(op, inputs, 2, **attrs)
+        slots = [np.zeros_like(last)] * window
+        for j in range(max(0, window - length), window):
+            cut = {k: np.take(v, range(length - window + j + 1), axes[k]) if k in axes else v for k, v in inputs.items()}
+            slots[j] = run(op, cut, 2, **attrs)[1]
+        return [y, np.stack(slots)]
+
+    conv = {"w": n.f(6, 1, 3), "b": n.f(6)}
+    Case("ms_causal_conv_dilation", "CausalConvWithState", {"x": n.f(2, 6, 5), **conv, "state": n.f(2, 6, 4)}, 2, domain=MS,
+         dilation=2)
+    Case("ms_causal_conv_dilation_start", "CausalConvWithState", {"x": n.f(2, 6, 3), "w": conv["w"]}, 2, domain=MS, dilation=3)
+    Case("ms_causal_conv_last", "CausalConvWithState", {"x": n.f(2, 5, 6), **conv, "state": n.f(2, 2, 6)}, 2, domain=MS,
+         channels_last=1, activation="silu")
+    Case("ms_causal_conv_last_axes", "CausalConvWithState", {"x": n.f(2, 5, 2, 3), **conv, "state": n.f(2, 4, 2, 3)}, 2,
+         domain=MS, channels_last=1, dilation=2)
+    for length in (2, 6):
+        inputs = {"x": n.f(2, 6, length), **conv, "state": n.f(4, 2, 6, 2)}
+        Case(f"ms_causal_conv_window_{length}", "CausalConvWithState", inputs, 2, domain=MS, state_window=4,
+             answers=windowed("CausalConvWithState", inputs, {"x": 2}, 4, length))
+        inputs = {"x": n.f(2, length, 3, 2), **conv, "state": n.f(4, 2, 2, 3, 2)}
+        Case(f"ms_causal_conv_window_last_{length}", "CausalConvWithState", inputs, 2, domain=MS, state_window=4, channels_last=1,
+             answers=windowed("CausalConvWithState", inputs, {"x": 1}, 4, length, channels_last=1))
+        attrs = {"q_num_heads": 4, "kv_num_heads": 2, "update_rule": "gated_delta"}
+        inputs = {"q": n.f(2, length, 16), "k": n.f(2, length, 8) / 2, "v": n.f(2, length, 6), "state": n.f(3, 2, 2, 4, 3),
+                  "decay": -np.abs(n.f(2, length, 2)), "beta": np.abs(n.f(2, length, 2)) / 4}
+        axes = {k: 1 for k in inputs if k != "state"}
+        Case(f"ms_linear_attention_window_{length}", "LinearAttention", inputs, 2, domain=MS, state_window=3,
+             answers=windowed("LinearAttention", inputs, axes, 3, length, **attrs), **attrs)
+
+
+def distances():
+    """T5's biases of distances, as its authors compute them; ONNX Runtime's CPU provider has no kernel."""
+    n = Numbers("distances")
+    for name, classes, farthest, length, both in (("encoder", 16, 32, 40, 1), ("decoder", 16, 32, 40, 0), ("few", 6, 9, 12, 1)):
+        table = n.f(classes, 2)
+        ahead = np.arange(length)[None] - np.arange(length)[:, None]
+        own = classes // 2 if both else classes
+        distance = np.abs(ahead) if both else np.maximum(-ahead, 0)
+        exact = own // 2
+        far = np.log(np.maximum(distance, 1).astype(np.float32) / np.float32(exact)) / np.float32(np.log(farthest / exact))
+        far = np.minimum(exact + (far * np.float32(own - exact)).astype(np.int64), own - 1)
+        places = np.where(distance < exact, distance, far) + (own * (ahead > 0) if both else 0)
+        sizes = np.array([length], np.int64)
+        Case(f"ms_relative_position_{name}", "RelativePositionBias",
+             {"table": np.ascontiguousarray(table.T).reshape(table.shape), "queries": sizes, "keys": sizes}, domain=MS,
+             fixed=("queries", "keys"), max_distance=farthest, is_bidirectional=both,
+             answers=[table[places].transpose(2, 0, 1)[None]])
 
 
 def experts():
@@ -251,6 +313,6 @@ def encoders():
 
 
 if __name__ == "__main__":
-    for each in (grouped, products, decoder_steps, recurrences, experts, encoders):
+    for each in (grouped, products, decoder_steps, recurrences, distances, experts, encoders):
         each()
     make_recorded.record(sys.argv[1:])

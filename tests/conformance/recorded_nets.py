@@ -27,7 +27,7 @@ class Net:
     """A graph that grows node by node; tensors are names."""
 
     def __init__(self, name):
-        self.name, self.nodes, self.stored, self.feeds, self.outputs = name, [], [], {}, []
+        self.name, self.nodes, self.stored, self.sparse, self.feeds, self.outputs = name, [], [], [], {}, []
         self.numbers = Numbers(name)
 
     def const(self, array, type=None):
@@ -35,6 +35,18 @@ class Net:
         tensor = numpy_helper.from_array(np.asarray(array), name) if type is None else helper.make_tensor(
             name, type, np.shape(array), np.ravel(array))
         self.stored.append(tensor)
+        return name
+
+    def few(self, dense, name="", by_axis=True, order=1):
+        """A SparseTensorProto; its places by coordinates or as numbers of elements, forwards or backwards."""
+        places = np.argwhere(dense) if by_axis else np.flatnonzero(dense)
+        return helper.make_sparse_tensor(numpy_helper.from_array(dense[dense != 0][::order], name),
+                                         numpy_helper.from_array(places[::order].astype(np.int64), f"{name}_places"),
+                                         dense.shape)
+
+    def sparse_const(self, dense, **form):
+        name = f"s{len(self.sparse)}"
+        self.sparse.append(self.few(dense, name, **form))
         return name
 
     def input(self, array):
@@ -76,7 +88,7 @@ class Net:
                  for k, v in self.feeds.items()]
         outs = [helper.make_tensor_value_info(o, *types[o]) if types else onnx.ValueInfoProto(name=o)
                 for o in self.outputs]
-        graph = helper.make_graph(self.nodes, self.name, infos, outs, self.stored)
+        graph = helper.make_graph(self.nodes, self.name, infos, outs, self.stored, sparse_initializer=self.sparse)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], producer_name="oncilla")
         model.ir_version = 10
         return model
@@ -157,6 +169,36 @@ def qdq_tables(g):
 
 
 @net
+def qdq_pools(g):
+    # Halves at every step, and odd zero points: how they are rounded shows.
+    x = g.dq(g.input(g.numbers.u8(2, 5, 12, 9)), 0.5, 117)
+    signed = g.dq(g.input(g.numbers.i8(1, 3, 8, 8)), 0.25, -3, np.int8)
+    pool = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    g.outputs = [g.q(g.add("AveragePool", x, **pool), 0.5, 117),
+                 g.q(g.add("AveragePool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1]), 0.37, 101),
+                 g.q(g.add("AveragePool", x, kernel_shape=[3, 2], pads=[1, 1, 1, 1], count_include_pad=1), 0.5, 117),
+                 g.q(g.add("AveragePool", signed, **pool), 0.25, -3, np.int8),
+                 g.q(g.add("GlobalAveragePool", x), 0.05, 99)]
+
+
+@net
+def qdq_upsampled(g):
+    x = g.image(1, 4, 5, 7)
+    y = g.through(g.add("Resize", x, "", g.const(np.float32([1, 1, 2, 3])), mode="nearest",
+                        coordinate_transformation_mode="asymmetric", nearest_mode="floor"), 0.02)
+    other = g.image(1, 6, 10, 21)
+    y = g.through(g.add("Concat", y, other, axis=1), 0.02)
+    z = g.add("Resize", x, "", "", g.const(np.array([1, 4, 3, 15])), mode="nearest")
+    g.outputs = [y, g.q(z, 0.02)]
+
+
+@net
+def qdq_softmax(g):
+    x = g.dq(g.input(g.numbers.u8(6, 40)), 0.04, 120)
+    g.outputs = [g.q(g.add("Softmax", x, axis=-1), 1 / 256, 0), g.q(g.add("Softmax", x, axis=0), 1 / 256, 0)]
+
+
+@net
 def qdq_moves(g):
     x = g.image(1, 4, 6, 6)
     y = g.through(g.add("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2]), 0.02)
@@ -202,6 +244,23 @@ def weights_table(g):
                    g.const(np.abs(g.numbers.f(1000, 3))), g.const(g.numbers.ids(16, 1000, 3), TensorProto.UINT4), axis=1,
                    block_size=24)
     g.outputs = [g.add("Gather", rows, ids), g.add("Gather", packed, ids)]
+
+
+@net
+def weights_sparse(g):
+    def dense(*shape, dtype=np.float32):
+        # A row without values, and the last element with one.
+        values = np.where(g.numbers.f(*shape) > 0.8, g.numbers.ids(99, *shape) - 120, 0).astype(dtype)
+        values[0], values.flat[-1] = 0, 1
+        return values
+    y = g.add("MatMul", g.input(g.numbers.f(4, 30)), g.sparse_const(dense(30, 17)))
+    y = g.add("Add", y, g.sparse_const(dense(17), by_axis=False))
+    places = [g.sparse_const(dense(3, 5, 7, dtype=t), by_axis=b, order=o)
+              for t, b, o in ((np.int64, False, -1), (np.float16, True, 1), (np.uint8, True, -1), (np.float64, False, 1))]
+    held = g.add("Constant", sparse_value=g.few(dense(6, 2, dtype=np.int32)))
+    flat = g.add("Constant", sparse_value=g.few(dense(6, 2).astype(bool), by_axis=False))
+    none = g.add("Constant", sparse_value=g.few(np.zeros((2, 3), np.float32)))
+    g.outputs = [y, *(g.add("Identity", each) for each in (*places, held, flat, none))]
 
 
 few_bits("weights_int4_blocks", TensorProto.INT4, 4, 32)

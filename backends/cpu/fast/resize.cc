@@ -1,5 +1,5 @@
-// Fast Resize for float and 16-bit floats over two spatial axes: rows first, then pixels, as two
-// passes of weights.
+// Fast Resize over two spatial axes: for float and 16-bit floats rows first, then pixels, as two
+// passes of weights; nearest pixels of any type are copied.
 //
 // An output row is first a weighted sum of whole input rows (long vectors, whatever the number of
 // channels), kept in a small buffer; its pixels are then weighted sums of that row's pixels.
@@ -9,12 +9,13 @@
 #include "backends/cpu/simd.h"
 // clang-format on
 
+#include "engine/ops/nn/resize.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/fast/fast.h"
 #include "backends/cpu/vector.inl.h"
-#include "engine/ops/nn/resize.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -103,19 +104,46 @@ HWY_EXPORT(FloatRow);
 HWY_EXPORT(HalfRow);
 HWY_EXPORT(BFloat16Row);
 
+class CopyPixels : public CpuKernel {
+ public:
+  CopyPixels(const NodeView& node, ResizeTaps rows, ResizeTaps pixels)
+      : CpuKernel(node), rows_(std::move(rows)), pixels_(std::move(pixels)) {}
+  std::string description() const override { return "copies"; }
+
+  Status Run(const Args& args) const override {
+    const Shape in = args.in(0).shape, out = args.out(0).shape;
+    const int64_t pixel = in[3] * BytesOf(args.in(0).dtype), row = in[2] * pixel;
+    const int64_t grain = std::max<int64_t>(1, 131072 / (out[2] * pixel));
+    ParallelFor(args.threads, out[0] * out[1], grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const std::byte* from =
+            args.inputs[0] + (i / out[1] * in[1] + rows_.index[i % out[1]]) * row;
+        std::byte* y = args.outputs[0] + i * out[2] * pixel;
+        for (int64_t p = 0; p < out[2]; ++p, y += pixel) {
+          std::memcpy(y, from + pixels_.index[p] * pixel, static_cast<size_t>(pixel));
+        }
+      }
+    });
+    return Status();
+  }
+
+ private:
+  const ResizeTaps rows_, pixels_;
+};
+
 template <class T>
 class FastResize : public CpuKernel {
  public:
-  FastResize(const NodeView& node, ResizeTaps rows, ResizeTaps pixels, bool copies)
-      : CpuKernel(node), rows_(std::move(rows)), pixels_(std::move(pixels)), copies_(copies) {}
-  std::string description() const override { return copies_ ? "copies" : "two passes"; }
+  FastResize(const NodeView& node, ResizeTaps rows, ResizeTaps pixels)
+      : CpuKernel(node), rows_(std::move(rows)), pixels_(std::move(pixels)) {}
+  std::string description() const override { return "two passes"; }
 
   Status Run(const Args& args) const override {
     const Shape in = args.in(0).shape, out = args.out(0).shape;
     const int64_t channels = in[3], in_row = in[2] * channels, out_row = out[2] * channels;
     const int64_t grain = std::max<int64_t>(1, 32768 / out_row);
     ParallelFor(args.threads, out[0] * out[1], grain, [&](int64_t begin, int64_t end) {
-      std::vector<float> blended(copies_ ? 0 : static_cast<size_t>(in_row));
+      std::vector<float> blended(static_cast<size_t>(in_row));
       std::vector<const T*> from(static_cast<size_t>(rows_.taps));
       for (int64_t i = begin; i < end; ++i) {
         const int64_t o = i % out[1];
@@ -124,12 +152,6 @@ class FastResize : public CpuKernel {
           from[t] = sample + rows_.index[o * rows_.taps + t] * in_row;
         }
         T* y = args.Out<T>(0) + i * out_row;
-        if (copies_) {
-          for (int64_t p = 0; p < out[2]; ++p) {
-            std::copy_n(from[0] + pixels_.index[p] * channels, channels, y + p * channels);
-          }
-          continue;
-        }
         const float* weight = rows_.weight.data() + o * rows_.taps;
         const int taps = static_cast<int>(rows_.taps);
         if constexpr (std::is_same_v<T, Half>) {
@@ -149,7 +171,6 @@ class FastResize : public CpuKernel {
 
  private:
   const ResizeTaps rows_, pixels_;
-  const bool copies_;
 };
 
 }  // namespace
@@ -159,13 +180,18 @@ Result<std::unique_ptr<CpuKernel>> MakeFastResize(const NodeView& node) {
   if (given.coordinates == "crop_and_resize") return nullptr;
   ONCILLA_ASSIGN(const ResizeAttrs attrs, SettledResize(given, node.inputs));
   const TensorDesc in = node.inputs[0].desc(), out = node.outputs[0].desc();
-  if (!IsCarried(in.dtype) || in.rank() != 4 || out.elements() == 0) return nullptr;
+  if (in.rank() != 4 || out.elements() == 0) return nullptr;
+  const bool copies = attrs.mode == "nearest";
+  if (!copies && !IsCarried(in.dtype)) return nullptr;
   ONCILLA_ASSIGN(ResizeTaps rows, TapsOf(attrs, 0, in.shape[1], out.shape[1]));
   ONCILLA_ASSIGN(ResizeTaps pixels, TapsOf(attrs, 1, in.shape[2], out.shape[2]));
   std::unique_ptr<CpuKernel> kernel;
+  if (copies) {
+    kernel = std::make_unique<CopyPixels>(node, std::move(rows), std::move(pixels));
+    return kernel;
+  }
   ForCarried(in.dtype, [&]<class T>(TypeTag<T>) {
-    kernel = std::make_unique<FastResize<T>>(node, std::move(rows), std::move(pixels),
-                                             attrs.mode == "nearest");
+    kernel = std::make_unique<FastResize<T>>(node, std::move(rows), std::move(pixels));
   });
   return kernel;
 }

@@ -1,5 +1,5 @@
-// Random numbers on the CPU. The order in which a generator's numbers are used is TensorFlow's: one
-// group of outputs per step, so that any part of a result can be computed alone.
+// Random numbers on the CPU. The order in which a Philox generator's numbers are used is
+// TensorFlow's: one group of outputs per step, so that any part of a result can be computed alone.
 #include "engine/ops/math/random.h"
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <numeric>
 #include <random>
 
+#include "backends/cpu/algorithms/numpy_random.h"
 #include "backends/cpu/algorithms/variates.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/indices.h"
@@ -232,7 +233,8 @@ Status SampleClasses(const SampleAttrs& attrs, const Args& args) {
 // so runs may overlap.
 class Stream {
  public:
-  Stream(int64_t seed, int64_t seed2) {
+  explicit Stream(const auto& attrs) {
+    const int64_t seed = attrs.seed, seed2 = attrs.seed2;
     if (seed == 0 && seed2 == 0) {
       std::random_device source;
       start_ = Philox(Philox::Join(source(), source()), Philox::Join(source(), source()));
@@ -251,12 +253,18 @@ class Stream {
   mutable std::atomic<uint64_t> used_ = 0;
 };
 
-template <auto F>
+// Numbers as NumPy draws them.
+class Mersenne : public NumpyStream {
+ public:
+  explicit Mersenne(const auto& attrs) : NumpyStream(static_cast<uint32_t>(attrs.seed)) {}
+};
+
+template <auto F, class Stream>
 class StreamKernel : public CpuKernel {
  public:
   using Attrs = oncilla::internal::AttrsOf<F>;
   StreamKernel(const NodeView& node, Attrs attrs)
-      : CpuKernel(node), attrs_(std::move(attrs)), stream_(attrs_.seed, attrs_.seed2) {}
+      : CpuKernel(node), attrs_(std::move(attrs)), stream_(attrs_) {}
   Status Run(const Args& args) const override { return F(attrs_, stream_, args); }
   std::string description() const override { return "plain"; }
 
@@ -265,24 +273,53 @@ class StreamKernel : public CpuKernel {
   Stream stream_;
 };
 
-template <auto F>
+template <auto F, class Stream>
 Result<std::unique_ptr<CpuKernel>> MakeStream(const NodeView& node) {
   ONCILLA_ASSIGN(auto attrs, ReadAttrs<oncilla::internal::AttrsOf<F>>(*node.attrs));
-  return std::unique_ptr<CpuKernel>(std::make_unique<StreamKernel<F>>(node, std::move(attrs)));
+  return std::unique_ptr<CpuKernel>(
+      std::make_unique<StreamKernel<F, Stream>>(node, std::move(attrs)));
 }
 
-template <auto F>
+template <auto F, class Generator = Stream>
 constexpr KernelRow StreamRow(std::string_view op, DTypeSet dtypes) {
   KernelRow row;
   row.op = op;
   row.dtypes = dtypes;
-  row.plain = &MakeStream<F>;
+  row.plain = &MakeStream<F, Generator>;
   return row;
 }
 
 Status RandomStream(const RandomAttrs& attrs, const Stream& stream, const Args& args) {
   const auto count = static_cast<uint64_t>(args.out(0).elements());
   return FillOutput(attrs, stream.Take(count * kReserved), args, 1);
+}
+
+Status MersenneStream(const MersenneAttrs& attrs, const Mersenne& stream, const Args& args) {
+  const bool normal = attrs.distribution == "normal";
+  double* const out = args.Out<double>(0);
+  stream.Draw([&](NumpyRandom& random) {
+    std::generate_n(out, args.out(0).elements(),
+                    [&] { return normal ? random.Normal() : random.Uniform(); });
+  });
+  return {};
+}
+
+Status BernoulliStream(const BernoulliAttrs&, const Mersenne& stream, const Args& args) {
+  const int64_t count = args.out(0).elements();
+  std::vector<double> chances;
+  chances.reserve(static_cast<size_t>(count));
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    const T* x = args.In<T>(0);
+    for (int64_t i = 0; i < count; ++i) chances.push_back(static_cast<double>(x[i]));
+  });
+  for (const double chance : chances) {
+    if (!(chance >= 0 && chance <= 1)) return InvalidArgument("a chance is ", chance);
+  }
+  stream.Draw([&](NumpyRandom& random) {
+    std::ranges::transform(chances, args.Out<bool>(0),
+                           [&](double chance) { return random.Hit(chance); });
+  });
+  return {};
 }
 
 // `take(steps)` returns a generator and reserves so many of its steps.
@@ -322,6 +359,8 @@ Status SampleStream(const SampleAttrs& attrs, const Stream& stream, const Args& 
 }
 
 const KernelRow kRows[] = {
+    StreamRow<BernoulliStream, Mersenne>("BernoulliStream", kFloats),
+    StreamRow<MersenneStream, Mersenne>("MersenneStream", kIntegers),
     Row<RandomKey>("RandomKey", kIntegers),
     Row<RandomNumbers>("RandomNumbers", kIntegers),
     Row<ShuffleRows>("ShuffleRows", kFixedSize),

@@ -272,8 +272,103 @@ Status RoiAlign(const RoiAlignAttrs& attrs, const Args& args) {
   return status;
 }
 
+// One way of a region in whole pixels: where it begins, how long a bin is.
+struct PoolAxis {
+  int64_t begin, size;
+  float bin;
+
+  struct Span {
+    int64_t begin, end;
+  };
+  Span Pixels(int64_t i) const {
+    const auto low = static_cast<int64_t>(std::floor(static_cast<float>(i) * bin));
+    const auto high = static_cast<int64_t>(std::ceil(static_cast<float>(i + 1) * bin));
+    return {std::clamp(begin + low, int64_t{0}, size), std::clamp(begin + high, int64_t{0}, size)};
+  }
+};
+
+Result<PoolAxis> PoolAxisOf(float scale, float from, float to, int64_t bins, int64_t size) {
+  const float begin = std::round(from * scale), end = std::round(to * scale);
+  constexpr float kFarthest = kFarthestRoi;
+  if (!(std::fabs(begin) <= kFarthest && std::fabs(end) <= kFarthest)) {
+    return InvalidArgument("a region from ", from, " to ", to, " is out of range");
+  }
+  const auto first = static_cast<int64_t>(begin);
+  const int64_t pixels = std::max<int64_t>(static_cast<int64_t>(end) - first + 1, 1);
+  return PoolAxis{first, size, static_cast<float>(pixels) / static_cast<float>(bins)};
+}
+
+struct PoolRegion {
+  int64_t image;
+  PoolAxis rows, columns;
+};
+
+template <class R>
+Result<PoolRegion> PoolRegionOf(const MaxRoiPoolAttrs& attrs, const R* roi, const Shape& in) {
+  const auto at = [&](int i) { return static_cast<float>(roi[i]); };
+  const auto scale = static_cast<float>(attrs.scale);
+  if (!(at(0) > -1 && at(0) < static_cast<float>(in[0]))) {
+    return InvalidArgument("image ", at(0), " is out of range [0, ", in[0], ")");
+  }
+  ONCILLA_ASSIGN(const PoolAxis columns, PoolAxisOf(scale, at(1), at(3), attrs.width, in[2]));
+  ONCILLA_ASSIGN(const PoolAxis rows, PoolAxisOf(scale, at(2), at(4), attrs.height, in[1]));
+  return PoolRegion{static_cast<int64_t>(at(0)), rows, columns};
+}
+
+// The largest pixel of each channel, or its first NaN.
+template <class T>
+void PoolBin(const T* image, int64_t row, int64_t channels, PoolAxis::Span rows,
+             PoolAxis::Span columns, T* y) {
+  using Wide = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+  const bool none = rows.begin >= rows.end || columns.begin >= columns.end;
+  std::fill_n(y, channels, static_cast<T>(none ? 0.0f : -INFINITY));
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
+    for (int64_t q = columns.begin; q < columns.end; ++q) {
+      const T* x = image + (r * row + q) * channels;
+      for (int64_t c = 0; c < channels; ++c) {
+        const Wide next = x[c], best = y[c];
+        if (next > best || (std::isnan(next) && !std::isnan(best))) y[c] = x[c];
+      }
+    }
+  }
+}
+
+template <class T, class R>
+Status PoolRegions(const MaxRoiPoolAttrs& attrs, const Args& args) {
+  const Shape in = args.in(0).shape;
+  const int64_t bins = attrs.height * attrs.width;
+  std::vector<PoolRegion> regions;
+  for (int64_t r = 0; r < args.out(0).shape[0]; ++r) {
+    auto region = PoolRegionOf(attrs, args.In<R>(1) + r * 5, in);
+    if (!region.ok()) return In(region.status(), StrCat("region ", r));
+    regions.push_back(*region);
+  }
+  ParallelFor(args.threads, std::ssize(regions) * bins, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const PoolRegion& region = regions[static_cast<size_t>(i / bins)];
+      PoolBin<T>(args.In<T>(0) + region.image * in[1] * in[2] * in[3], in[2], in[3],
+                 region.rows.Pixels(i % bins / attrs.width), region.columns.Pixels(i % attrs.width),
+                 args.Out<T>(0) + i * in[3]);
+    }
+  });
+  return Status();
+}
+
+Status MaxRoiPool(const MaxRoiPoolAttrs& attrs, const Args& args) {
+  Status status;
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (!std::is_integral_v<T>) {
+      DispatchDType(args.in(1).dtype, [&]<class R>(TypeTag<R>) {
+        if constexpr (!std::is_integral_v<R>) status = PoolRegions<T, R>(attrs, args);
+      });
+    }
+  });
+  return status;
+}
+
 const KernelRow kRows[] = {
     Row<GridSample>("GridSample", kFloats),
+    Row<MaxRoiPool>("MaxRoiPool", kFloats),
     Row<RoiAlign>("RoiAlign", kFloats),
 };
 

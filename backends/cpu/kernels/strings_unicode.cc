@@ -1,8 +1,9 @@
-// Text in Unicode's encodings: host functions. Invalid bytes are replaced as Unicode recommends:
-// the longest valid prefix of a character counts as one error.
+// Text in Unicode's encodings: host functions. Invalid bytes are replaced one
+// error at a time (utf8.h).
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/text/strings.h"
 #include "backends/cpu/text/unicode_case.h"
+#include "backends/cpu/text/utf8.h"
 #include "engine/ops/data/strings.h"
 #include "engine/tensor/dispatch.h"
 
@@ -11,35 +12,7 @@ namespace {
 
 using Tensors = Result<std::vector<Tensor>>;
 
-constexpr int32_t kFault = -1;
-
 bool IsScalar(int64_t c) { return c >= 0 && c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF); }
-
-struct Decoded {
-  int32_t character = kFault;
-  size_t bytes = 1;
-};
-
-Decoded NextUtf8(std::string_view text) {
-  auto byte = [&](size_t i) -> uint32_t {
-    return i < text.size() ? static_cast<uint8_t>(text[i]) : 0u;
-  };
-  const uint32_t first = byte(0);
-  if (first < 0x80) return {static_cast<int32_t>(first), 1};
-  if (first < 0xC2 || first > 0xF4) return {};
-  const size_t more = first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
-  // The range of the second byte excludes overlong forms, surrogates, and code points above
-  // U+10FFFF.
-  const uint32_t low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
-  const uint32_t high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
-  uint32_t value = first & (0x3F >> more);
-  for (size_t i = 1; i <= more; ++i) {
-    const uint32_t next = byte(i);
-    if (next < (i == 1 ? low : 0x80u) || next > (i == 1 ? high : 0xBFu)) return {kFault, i};
-    value = value << 6 | (next & 0x3F);
-  }
-  return {static_cast<int32_t>(value), more + 1};
-}
 
 uint32_t Unit(std::string_view text, size_t bytes, bool big) {
   uint32_t value = 0;
@@ -111,10 +84,7 @@ void AppendUnit(std::string& out, uint32_t value, int bytes, bool big) {
 void Append(std::string& out, uint32_t c, const std::string& encoding) {
   const bool big = encoding.ends_with("be");
   if (encoding == "utf-8") {
-    const int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    constexpr uint32_t kLead[] = {0x00, 0xC0, 0xE0, 0xF0};
-    out += static_cast<char>(kLead[more] | c >> (6 * more));
-    for (int i = more - 1; i >= 0; --i) out += static_cast<char>(0x80 | (c >> (6 * i) & 0x3F));
+    AppendUtf8(out, c);
   } else if (encoding.starts_with("utf-32")) {
     AppendUnit(out, c, 4, big);
   } else if (c < 0x10000) {
@@ -172,10 +142,6 @@ Tensors TranscodeUnicode(const UnicodeAttrs& attrs, const NodeView&, std::span<c
 
 // Invalid bytes become the replacement character.
 Tensors ChangeCase(const ChangeCaseAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
-  UnicodeAttrs utf8;
-  utf8.from = "utf-8";
-  utf8.errors = "replace";
-  utf8.replacement = 0xFFFD;
   return MapStrings(in[0], [&](std::string x) -> Result<std::string> {
     const bool ascii = std::all_of(x.begin(), x.end(), [](char c) { return (c & 0x80) == 0; });
     if (!attrs.unicode || ascii) {
@@ -184,13 +150,7 @@ Tensors ChangeCase(const ChangeCaseAttrs& attrs, const NodeView&, std::span<cons
       }
       return x;
     }
-    Text text;
-    ONCILLA_TRY(Decode(x, utf8, text));
-    std::string out;
-    for (int32_t c : WithCase(text.characters, attrs.upper)) {
-      Append(out, static_cast<uint32_t>(c), "utf-8");
-    }
-    return out;
+    return Utf8Of(WithCase(CharactersOf(x, 0xFFFD), attrs.upper));
   });
 }
 

@@ -1,4 +1,6 @@
 // Ops on strings: host functions.
+#include "engine/ops/data/text.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -6,22 +8,20 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/text/number_text.h"
-#include "engine/ops/data/text.h"
+#include "backends/cpu/text/unicode_case.h"
+#include "backends/cpu/text/utf8.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
 namespace {
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-char Upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; }
-
-std::string InCase(std::string text, char (*change)(char)) {
-  std::transform(text.begin(), text.end(), text.begin(), change);
-  return text;
-}
-
-bool IsAscii(std::string_view text) {
-  return std::none_of(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; });
+Result<std::string> InCase(const std::string& text, bool upper) {
+  std::vector<int32_t> characters = CharactersOf(text);
+  for (int32_t& c : characters) {
+    if (c == kFault) return InvalidArgument("a word of ", text.size(), " bytes is no UTF-8");
+    c = SimpleCase(c, upper);
+  }
+  return Utf8Of(characters);
 }
 
 Result<std::vector<Tensor>> ParseNumbers(const ParseNumbersAttrs& attrs, const NodeView&,
@@ -78,16 +78,20 @@ Result<std::vector<Tensor>> NormalizeWords(const NormalizeWordsAttrs& attrs, con
   const bool folds = !attrs.case_sensitive && !attrs.stopwords.empty();
   std::vector<std::string> stopwords = attrs.stopwords;
   for (std::string& word : stopwords) {
-    if (folds) word = InCase(word, Lower);
+    if (!folds) break;
+    ONCILLA_ASSIGN(word, InCase(word, false));
   }
   std::vector<std::string> kept;
   for (const std::string& word : in[0].strings()) {
-    if ((lower || upper || folds) && !IsAscii(word)) {
-      return Unsupported("the case of letters beyond ASCII: '", word.substr(0, 60), "'");
+    std::string compared = word;
+    if (folds) {
+      ONCILLA_ASSIGN(compared, InCase(word, false));
     }
-    const std::string compared = folds ? InCase(word, Lower) : word;
     if (std::find(stopwords.begin(), stopwords.end(), compared) != stopwords.end()) continue;
-    kept.push_back(lower ? InCase(word, Lower) : upper ? InCase(word, Upper) : word);
+    kept.push_back(word);
+    if (lower || upper) {
+      ONCILLA_ASSIGN(kept.back(), InCase(word, upper));
+    }
   }
   if (kept.empty()) kept.emplace_back();
   const auto count = std::ssize(kept);

@@ -42,6 +42,29 @@ bool MeetsLetter(std::span<const int32_t> text, size_t at, bool forward) {
   return false;
 }
 
+// Characters that the tables map to several and that have another one of their own as well, and
+// the letters of Unicode 14, which are younger than the tables.
+constexpr CaseRun kShortLower[] = {
+    {0x130, 0x130, 1, -199},   {0x2c2f, 0x2c2f, 1, 48},   {0xa7c0, 0xa7c0, 1, 1},
+    {0xa7d0, 0xa7d0, 1, 1},    {0xa7d6, 0xa7d8, 2, 1},    {0x10570, 0x1057a, 1, 39},
+    {0x1057c, 0x1058a, 1, 39}, {0x1058c, 0x10592, 1, 39}, {0x10594, 0x10595, 1, 39},
+};
+constexpr CaseRun kShortUpper[] = {
+    {0x1f80, 0x1f87, 1, 8},     {0x1f90, 0x1f97, 1, 8},     {0x1fa0, 0x1fa7, 1, 8},
+    {0x1fb3, 0x1fb3, 1, 9},     {0x1fc3, 0x1fc3, 1, 9},     {0x1ff3, 0x1ff3, 1, 9},
+    {0x2c5f, 0x2c5f, 1, -48},   {0xa7c1, 0xa7c1, 1, -1},    {0xa7d1, 0xa7d1, 1, -1},
+    {0xa7d7, 0xa7d9, 2, -1},    {0x10597, 0x105a1, 1, -39}, {0x105a3, 0x105b1, 1, -39},
+    {0x105b3, 0x105b9, 1, -39}, {0x105bb, 0x105bc, 1, -39},
+};
+
+template <size_t N>
+int32_t Moved(const CaseRun (&moves)[N], int32_t character) {
+  const CaseRun* run = FindRun(moves, character);
+  const bool moved =
+      run != nullptr && character <= run->last && (character - run->first) % run->step == 0;
+  return moved ? character + run->distance : character;
+}
+
 template <size_t N, size_t M>
 void Append(const CaseRun (&moves)[N], const LongCase (&longer)[M], int32_t character,
             std::vector<int32_t>& out) {
@@ -54,10 +77,7 @@ void Append(const CaseRun (&moves)[N], const LongCase (&longer)[M], int32_t char
     }
     return;
   }
-  const CaseRun* run = FindRun(moves, character);
-  const bool moved =
-      run != nullptr && character <= run->last && (character - run->first) % run->step == 0;
-  out.push_back(moved ? character + run->distance : character);
+  out.push_back(Moved(moves, character));
 }
 
 }  // namespace
@@ -65,6 +85,12 @@ void Append(const CaseRun (&moves)[N], const LongCase (&longer)[M], int32_t char
 int32_t ScriptOf(int32_t character) {
   if (character < 0 || character > 0x10FFFF) return -1;
   return FindRun(kScripts, character)->value;
+}
+
+int32_t SimpleCase(int32_t character, bool upper) {
+  const int32_t moved = upper ? Moved(kUpper, character) : Moved(kLower, character);
+  if (moved != character) return moved;
+  return upper ? Moved(kShortUpper, character) : Moved(kShortLower, character);
 }
 
 std::vector<int32_t> WithCase(std::span<const int32_t> text, bool upper) {

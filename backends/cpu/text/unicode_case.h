@@ -14,4 +14,7 @@ int32_t ScriptOf(int32_t character);
 // the end of a word another small one.
 std::vector<int32_t> WithCase(std::span<const int32_t> text, bool upper);
 
+// The mapping of one character to one; what becomes several stays as it is.
+int32_t SimpleCase(int32_t character, bool upper);
+
 }  // namespace oncilla::cpu

@@ -79,7 +79,7 @@ OF(DynamicStitch) OF(EditDistance) OF(EncodeImage) OF(EnsureShape) OF(ExtractGli
 OF(ExtractPatches) OF(EyeLike) OF(Flatten) OF(FoldColumns) OF(FormatStrings) OF(FractionalPool) OF(Gather)
 OF(GatherElements) OF(GatherND) OF(Gelu) OF(GridSample) OF(GroupNorm) OF(HardSigmoid)
 OF(HashStrings) OF(If) OF(InstanceNorm) OF(IsInf) OF(JpegShape) OF(LinearAttention) OF(ListDiff) OF(ListGet)
-OF(ListJoin) OF(ListReserve) OF(ListScatter) OF(ListSet) OF(ListSplit) OF(LpNormalize) OF(LpPool) OF(MatMul) OF(MatMulInteger) OF(MatMulPacked) OF(MaxPool)
+OF(ListJoin) OF(ListReserve) OF(ListScatter) OF(ListSet) OF(ListSplit) OF(LpNormalize) OF(LpPool) OF(MatMul) OF(MatMulInteger) OF(MatMulPacked) OF(MaxPool) OF(MaxRoiPool)
 OF(NonMaxSuppression) OF(NormalizeWords) OF(OneHot) OF(Pad) OF(ParseExamples) OF(ParseNumbers)
 OF(Print) OF(PrintNumbers) OF(ProjectImage) OF(QuantizeRange) OF(RaggedGather) OF(RaggedRange)
 OF(RaggedToDense) OF(Rank) OF(ReadVariable) OF(ReduceJoin) OF(RegexReplace) OF(Requantize) OF(Reshape) OF(Resize)
@@ -88,7 +88,8 @@ OF(ScatterND) OF(SearchSorted) OF(SelectBoxes) OF(SelectBoxesByClass) OF(Shape) 
 OF(SpaceToDepth) OF(SparseConcat) OF(SparseMatMul) OF(SparseToDense) OF(Split) OF(SplitStrings)
 OF(StridedSlice) OF(StringNGrams) OF(TopK) OF(TreeEnsemble) OF(TriangularSolve) OF(TridiagonalSolve) OF(Trilu)
 OF(Unique) OF(While)
-OF_AS(Base64Attrs, "EncodeBase64") OF_AS(LrnAttrs, "LRN") OF_AS(ShuffleAttrs, "ShuffleStream")
+OF_AS(Base64Attrs, "EncodeBase64") OF_AS(BernoulliAttrs, "BernoulliStream")
+OF_AS(MersenneAttrs, "MersenneStream") OF_AS(LrnAttrs, "LRN") OF_AS(ShuffleAttrs, "ShuffleStream")
 #undef OF
 #undef OF_AS
 // clang-format on

@@ -90,10 +90,6 @@ Status OnnxScope::Take(const OnnxGraph& graph) {
     if (!constants.insert(name).second) return twice("initializers", name);
     initializers.emplace(name, tensor);
   }
-  for (std::string_view name : graph.sparse_initializers) {
-    if (!constants.insert(name).second) return twice("initializers", name);
-    sparse.insert(name);
-  }
   for (const OnnxValueInfo& input : graph.inputs) {
     if (!inputs.insert(input.name).second) return twice("inputs", input.name);
   }
@@ -109,7 +105,6 @@ Status OnnxScope::Take(const OnnxGraph& graph) {
 bool OnnxScope::Knows(std::string_view name) const {
   const auto named = [&](const OnnxValueInfo& input) { return input.name == name; };
   return values.contains(name) || failed.contains(name) || initializers.contains(name) ||
-         sparse.contains(name) ||
          (main != nullptr && std::any_of(main->inputs.begin(), main->inputs.end(), named));
 }
 
@@ -156,10 +151,6 @@ Result<ValueId> OnnxBuilder::Find(std::string_view name) {
     const ValueId value = graph().AddConstant(*std::move(tensor), std::string(name));
     scope_.values.emplace(name, value);
     return value;
-  }
-  if (scope_.sparse.contains(name)) {
-    state_.unsupported.Add("sparse_initializer", "", std::string(name));
-    return kNoValue;
   }
   if (scope_.main != nullptr) {
     for (const OnnxValueInfo& input : scope_.main->inputs) {

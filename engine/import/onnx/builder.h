@@ -72,8 +72,7 @@ struct OnnxScope {
   int depth = 0;       // of scopes within each other
   // The model's own graph, whose tensors keep their names; null elsewhere.
   const OnnxGraph* main = nullptr;
-  std::unordered_map<std::string_view, Bytes> initializers;
-  OnnxNames sparse;
+  std::unordered_map<std::string_view, OnnxTensorData> initializers;
   std::unordered_map<std::string_view, int> ranks;  // as the file states them
   std::unordered_map<std::string_view, ValueId> values;
   // Tensors of nodes that are not supported, or depend on one; with a reason where the node is

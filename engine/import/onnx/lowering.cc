@@ -77,10 +77,18 @@ Result<std::vector<Bytes>> OnnxLowering::StringList(std::string_view name) const
   return attr == nullptr ? std::vector<Bytes>() : attr->strings;
 }
 
-Result<Tensor> OnnxLowering::TensorAttr(std::string_view name) const {
-  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kTensor));
+Result<Tensor> OnnxLowering::ReadTensorAttr(std::string_view name, OnnxAttrType type) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, type));
   if (attr == nullptr) return DataLoss("attribute '", name, "' is missing");
   return context_.read_tensor(attr->tensor);
+}
+
+Result<Tensor> OnnxLowering::TensorAttr(std::string_view name) const {
+  return ReadTensorAttr(name, OnnxAttrType::kTensor);
+}
+
+Result<Tensor> OnnxLowering::SparseAttr(std::string_view name) const {
+  return ReadTensorAttr(name, OnnxAttrType::kSparse);
 }
 
 Result<const OnnxGraph*> OnnxLowering::GraphAttr(std::string_view name) const {

@@ -29,8 +29,8 @@ inline constexpr int64_t kNewestOnnxMicrosoft = 1;
 
 // What a node needs from the model around it.
 struct OnnxContext {
-  // The bytes of a tensor message of this model. Throws nothing.
-  std::function<Result<Tensor>(Bytes tensor_proto)> read_tensor;
+  // A tensor of this model, dense. Throws nothing.
+  std::function<Result<Tensor>(const OnnxTensorData&)> read_tensor;
 };
 
 // What is known around a node: the ranks that the file states by name, and kinds by value.
@@ -70,6 +70,7 @@ class OnnxLowering : public Lowering {
   Result<std::vector<float>> FloatList(std::string_view name) const;
   Result<std::vector<Bytes>> StringList(std::string_view name) const;
   Result<Tensor> TensorAttr(std::string_view name) const;
+  Result<Tensor> SparseAttr(std::string_view name) const;  // dense
   Result<const OnnxGraph*> GraphAttr(std::string_view name) const;
   Result<OnnxType> TypeAttr(std::string_view name) const;
   // The type that a number of onnx.TensorProto.DataType in an attribute means.
@@ -104,6 +105,7 @@ class OnnxLowering : public Lowering {
   int StatedRank(size_t input) const override;
   const OnnxAttr* Find(std::string_view name) const;
   Result<const OnnxAttr*> Find(std::string_view name, OnnxAttrType type) const;
+  Result<Tensor> ReadTensorAttr(std::string_view name, OnnxAttrType type) const;
 
   const OnnxContext& context_;
   const OnnxNode& node_;

@@ -32,9 +32,10 @@ OnnxAttrType TypeOfField(uint32_t field) {
       return OnnxAttrType::kStrings;
     case 14:
       return OnnxAttrType::kType;
+    case 22:
+      return OnnxAttrType::kSparse;
     case 10:
     case 15:
-    case 22:
     case 23:
       return OnnxAttrType::kOther;
     default:
@@ -61,6 +62,8 @@ OnnxAttrType TypeOfNumber(int64_t number) {
       return OnnxAttrType::kInts;
     case 8:
       return OnnxAttrType::kStrings;
+    case 11:
+      return OnnxAttrType::kSparse;
     case 13:
       return OnnxAttrType::kType;
     default:
@@ -177,7 +180,7 @@ OnnxAttr ReadAttr(Bytes bytes, int depth) {
         attr.s = message.View();
         break;
       case 5:
-        attr.tensor = message.View();
+        attr.tensor = {message.View()};
         break;
       case 6:
       case 11:
@@ -201,6 +204,9 @@ OnnxAttr ReadAttr(Bytes bytes, int depth) {
       case 21:
         attr.reference = message.View();
         break;
+      case 22:
+        attr.tensor = {message.View(), true};
+        break;
     }
   }
   if (attr.type == OnnxAttrType::kUndefined) attr.type = seen;
@@ -212,7 +218,6 @@ void AddFreeNames(const OnnxGraph& graph, std::unordered_set<std::string_view>& 
   std::unordered_set<std::string_view> own;
   for (const OnnxValueInfo& input : graph.inputs) own.insert(input.name);
   for (const auto& [name, tensor] : graph.initializers) own.insert(name);
-  own.insert(graph.sparse_initializers.begin(), graph.sparse_initializers.end());
   for (const OnnxNode& node : graph.nodes) own.insert(node.outputs.begin(), node.outputs.end());
   const auto read = [&](std::string_view name) {
     if (!name.empty() && !own.contains(name)) free.insert(name);
@@ -304,7 +309,7 @@ void ReadGraph(Bytes bytes, OnnxGraph& graph, int depth) {
         break;
       case 5: {
         const Bytes tensor = message.View();
-        graph.initializers.emplace_back(TensorName(tensor), tensor);
+        graph.initializers.emplace_back(TensorName(tensor), OnnxTensorData{tensor});
         break;
       }
       case 11:
@@ -316,9 +321,11 @@ void ReadGraph(Bytes bytes, OnnxGraph& graph, int depth) {
       case 13:
         graph.values.push_back(ReadValueInfo(message.View()));
         break;
-      case 15:
-        graph.sparse_initializers.push_back(SparseTensorName(message.View()));
+      case 15: {
+        const Bytes tensor = message.View();
+        graph.initializers.emplace_back(SparseTensorName(tensor), OnnxTensorData{tensor, true});
         break;
+      }
     }
   }
 }

@@ -24,6 +24,7 @@ enum class OnnxAttrType {
   kInt,
   kString,
   kTensor,
+  kSparse,
   kGraph,
   kFloats,
   kInts,
@@ -33,6 +34,12 @@ enum class OnnxAttrType {
 };
 
 struct OnnxGraph;
+
+// A tensor that stays a message: a TensorProto, or a SparseTensorProto.
+struct OnnxTensorData {
+  Bytes message;
+  bool sparse = false;
+};
 
 // Graphs within graphs, as attributes, up to this depth; a file with deeper ones is refused.
 inline constexpr int kMaxOnnxGraphDepth = 60;
@@ -55,8 +62,8 @@ struct OnnxAttr {
   OnnxAttrType type = OnnxAttrType::kUndefined;
   float f = 0;
   int64_t i = 0;
-  Bytes s;        // a string
-  Bytes tensor;   // a TensorProto
+  Bytes s;  // a string
+  OnnxTensorData tensor;
   OnnxType held;  // a TypeProto
   // One for kGraph; more, or none, where the attribute is a list of graphs.
   std::vector<std::shared_ptr<const OnnxGraph>> graphs;
@@ -86,8 +93,7 @@ struct OnnxValueInfo : OnnxType {
 struct OnnxGraph {
   std::string_view name;
   std::vector<OnnxNode> nodes;
-  std::vector<std::pair<std::string_view, Bytes>> initializers;  // name, TensorProto
-  std::vector<std::string_view> sparse_initializers;
+  std::vector<std::pair<std::string_view, OnnxTensorData>> initializers;  // with their names
   std::vector<OnnxValueInfo> inputs, outputs, values;
 };
 

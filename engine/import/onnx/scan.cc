@@ -153,10 +153,71 @@ Status NormaliseInputAxes(const OnnxLowering& b, Slices& slices) {
   return {};
 }
 
+// How far one entry of a batch is scanned, where the file says lengths.
+class EntryLength {
+ public:
+  // Fails the run unless the length is from 1 to `most`, an i64 scalar.
+  static Result<EntryLength> Of(Graph& graph, ValueId lengths, ValueId number, ValueId most,
+                                const std::string& name) {
+    EntryLength entry(graph, name);
+    entry.most_ = most;
+    ONCILLA_ASSIGN(entry.length_,
+                   entry.Add("", "Gather", WriteAttrs(GatherAttrs{}), {lengths, number}));
+    const ValueId none = graph.AddConstant(Tensor::ScalarInt64(0));
+    ONCILLA_ASSIGN(const ValueId some, entry.Add("/some", "Greater", {}, {entry.length_, none}));
+    ONCILLA_ASSIGN(const ValueId less, entry.Add("/less", "LessEqual", {}, {entry.length_, most}));
+    ONCILLA_ASSIGN(const ValueId fits, entry.Add("/fits", "And", {}, {some, less}));
+    const ValueId text = graph.AddConstant(
+        Tensor::Strings({}, {"a sequence's length is not from 1 to that of the scanned inputs:"}));
+    ONCILLA_TRY(graph
+                    .AddNode(name + "/check", "Assert", WriteAttrs(AssertAttrs{}),
+                             {fits, text, entry.length_, most})
+                    .status());
+    return entry;
+  }
+
+  // The beginning of a scanned input.
+  Result<ValueId> Cut(ValueId x, size_t i) {
+    ONCILLA_ASSIGN(const ValueId end, Vector(length_, StrCat("/end", i)));
+    const ValueId zero = graph_.AddConstant(Tensor::Int64s(std::vector<int64_t>{0}));
+    return Add(StrCat("/cut", i), "Slice", {}, {x, zero, end, zero});
+  }
+  // A scanned output with zeros behind it.
+  Result<ValueId> Fill(ValueId x, size_t i) {
+    const PartialShape& shape = graph_.fact(x).shape;
+    if (!shape.ranked()) return Unsupported("with lengths, and outputs of unknown rank");
+    ONCILLA_ASSIGN(const ValueId left, Add(StrCat("/left", i), "Sub", {}, {most_, length_}));
+    ONCILLA_ASSIGN(const ValueId end, Vector(left, StrCat("/ends", i)));
+    const auto rank = static_cast<size_t>(shape.rank());
+    const auto zeros = [&](size_t n) {
+      return graph_.AddConstant(Tensor::Int64s(std::vector<int64_t>(n, 0)));
+    };
+    ONCILLA_ASSIGN(const ValueId pads,
+                   Add(StrCat("/pads", i), "Concat", WriteAttrs(ConcatAttrs{.axis = 0}),
+                       {zeros(rank), end, zeros(rank - 1)}));
+    return Add(StrCat("/filled", i), "Pad", {}, {x, pads});
+  }
+
+ private:
+  EntryLength(Graph& graph, std::string name) : graph_(graph), name_(std::move(name)) {}
+
+  Result<ValueId> Add(const std::string& role, std::string_view op, AttrMap attrs,
+                      std::vector<ValueId> inputs) {
+    return graph_.Add(name_ + role, op, std::move(attrs), std::move(inputs));
+  }
+  Result<ValueId> Vector(ValueId scalar, const std::string& role) {
+    const ValueId one = graph_.AddConstant(Tensor::Int64s(std::vector<int64_t>{1}));
+    return Add(role, "Reshape", WriteAttrs(ReshapeAttrs{}), {scalar, one});
+  }
+
+  Graph& graph_;
+  const std::string name_;
+  ValueId length_ = kNoValue, most_ = kNoValue;
+};
+
 // Scan of opset 8: all tensors have a batch axis in front, and each entry of the batch is scanned
-// separately.
+// by itself, as far as its length says.
 Result<Values> ScanBatch(OnnxBuilder& builder, OnnxLowering& b, const Slices& slices) {
-  if (b.has(0)) return Unsupported("with lengths of sequences");
   OnnxLoopSpec spec;
   spec.name = b.name();
   for (size_t i = 1; i < b.inputs(); ++i) {
@@ -173,6 +234,14 @@ Result<Values> ScanBatch(OnnxBuilder& builder, OnnxLowering& b, const Slices& sl
   const size_t given = spec.read.size();
   const Values& captured = slices.graphs.arguments();
   spec.read.insert(spec.read.end(), captured.begin(), captured.end());
+  const size_t others = spec.read.size();
+  if (b.has(0)) {
+    ONCILLA_ASSIGN(const ValueId lengths, b.Cast(b.in(0), DType::kI64, "lengths"));
+    ONCILLA_ASSIGN(const ValueId most, SizeAlong(builder.graph(), b.in(1 + slices.states), 1,
+                                                 StrCat(b.name(), "/longest")));
+    spec.read.push_back(lengths);
+    spec.read.push_back(most);
+  }
   spec.round = [&](const OnnxRoundInputs& in) -> Result<OnnxRound> {
     Values entries;
     for (size_t i = 0; i < given; ++i) {
@@ -181,8 +250,22 @@ Result<Values> ScanBatch(OnnxBuilder& builder, OnnxLowering& b, const Slices& sl
                                        WriteAttrs(GatherAttrs{}), {in.read[i], in.number}));
       entries.push_back(entry);
     }
+    const auto arguments = in.read.subspan(given, others - given);
     OnnxRound round;
-    ONCILLA_ASSIGN(round.collected, slices.Add(in.body, entries, in.read.subspan(given)));
+    if (!b.has(0)) {
+      ONCILLA_ASSIGN(round.collected, slices.Add(in.body, entries, arguments));
+      return round;
+    }
+    ONCILLA_ASSIGN(EntryLength length,
+                   EntryLength::Of(in.body.graph, in.read[others], in.number, in.read[others + 1],
+                                   StrCat(b.name(), "/entry_length")));
+    for (size_t i = slices.states; i < given; ++i) {
+      ONCILLA_ASSIGN(entries[i], length.Cut(entries[i], i));
+    }
+    ONCILLA_ASSIGN(round.collected, slices.Add(in.body, entries, arguments));
+    for (size_t i = slices.states; i < round.collected.size(); ++i) {
+      ONCILLA_ASSIGN(round.collected[i], length.Fill(round.collected[i], i));
+    }
     return round;
   };
   ONCILLA_ASSIGN(const OnnxLoopResults results,

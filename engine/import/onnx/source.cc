@@ -71,10 +71,10 @@ class OnnxSource : public ModelSource {
   Status OpenExternal() {
     return ReadWire("an initializer", [&]() -> Status {
       for (const auto& [name, tensor] : model_.graph.initializers) {
-        const std::string location = OnnxExternalLocation(tensor);
-        if (location.empty()) continue;
-        const Status opened = external_.Open(location).status();
-        if (file_->of_bytes()) return In(opened, StrCat("initializer '", name, "'"));
+        for (const std::string& location : OnnxExternalLocations(tensor)) {
+          const Status opened = external_.Open(location).status();
+          if (file_->of_bytes()) return In(opened, StrCat("initializer '", name, "'"));
+        }
       }
       return {};
     });
@@ -95,7 +95,7 @@ class OnnxSource : public ModelSource {
     if (!request.ok()) return In(request.status(), file_->path());
     ONCILLA_TRY(file_->CheckUnchanged());
     OnnxContext context;
-    context.read_tensor = [this](Bytes bytes) { return ReadTensor(bytes); };
+    context.read_tensor = [this](const OnnxTensorData& data) { return ReadTensor(data); };
     auto module = ImportOnnx(model_, *request, context, ops);
     if (module.ok()) return module;
     return WithStage(In(module.status(), file_->path()), Stage::kLoad);
@@ -106,7 +106,7 @@ class OnnxSource : public ModelSource {
     const std::lock_guard<std::mutex> lock(mutex_);
     ONCILLA_TRY(file_->CheckUnchanged());
     OnnxContext context;
-    context.read_tensor = [this](Bytes bytes) { return ReadTensor(bytes); };
+    context.read_tensor = [this](const OnnxTensorData& data) { return ReadTensor(data); };
     std::unordered_map<std::string_view, TensorInfo> stated;
     for (const auto& [name, value] : stated_) stated.emplace(name, InfoOf(*value));
     auto judged = JudgeOnnxNodes(model_, signature_.inputs, stated, context, ops);
@@ -122,14 +122,18 @@ class OnnxSource : public ModelSource {
   }
 
  private:
-  Result<Tensor> ReadTensor(Bytes bytes) const {
+  Result<Tensor> ReadTensor(const OnnxTensorData& data) const {
+    const OnnxExternalReader external = [this](const OnnxExternalData& part,
+                                               const TensorDesc& desc) {
+      return external_.Read(part, desc);
+    };
     Tensor value;
     ONCILLA_TRY(ReadWire("a tensor", [&]() -> Status {
-      ONCILLA_ASSIGN(OnnxTensor tensor,
-                     TensorFromOnnx(bytes, file_,
-                                    [this](const OnnxExternalData& data, const TensorDesc& desc) {
-                                      return external_.Read(data, desc);
-                                    }));
+      if (data.sparse) {
+        ONCILLA_ASSIGN(value, DenseFromOnnx(data.message, external));
+        return {};
+      }
+      ONCILLA_ASSIGN(OnnxTensor tensor, TensorFromOnnx(data.message, file_, external));
       value = std::move(tensor.value);
       return {};
     }));

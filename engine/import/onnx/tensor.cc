@@ -2,8 +2,12 @@
 // type for small elements), or as a reference to another file.
 #include "engine/import/onnx/tensor.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <limits>
+
+#include "engine/import/import_bounds.h"
 
 namespace oncilla {
 namespace {
@@ -83,6 +87,14 @@ Status ReadExternal(Bytes entry, OnnxExternalData& external) {
   return {};
 }
 
+void ReadSizes(WireMessage& message, Shape& shape) {
+  message.EachInt([&](int64_t size) {
+    if (size < 0) throw WireError("a tensor has a negative size");
+    if (shape.rank() > kMaxRank) throw WireError("a tensor has too many dimensions");
+    shape.push_back(size);
+  });
+}
+
 Result<Fields> ReadFields(Bytes proto) {
   Fields fields;
   Status status;
@@ -90,11 +102,7 @@ Result<Fields> ReadFields(Bytes proto) {
   while (message.Next()) {
     switch (message.field()) {
       case 1:
-        message.EachInt([&](int64_t size) {
-          if (size < 0) throw WireError("a tensor has a negative size");
-          if (fields.shape.rank() > kMaxRank) throw WireError("a tensor has too many dimensions");
-          fields.shape.push_back(size);
-        });
+        ReadSizes(message, fields.shape);
         break;
       case 2:
         fields.type = message.Int();
@@ -117,6 +125,17 @@ Result<Fields> ReadFields(Bytes proto) {
     }
   }
   return fields;
+}
+
+Status CheckSize(const TensorDesc& desc) {
+  if (desc.rank() > kMaxRank) {
+    return Unsupported("a tensor of rank ", desc.rank(), "; at most ", kMaxRank);
+  }
+  if (desc.elements() == std::numeric_limits<int64_t>::max() ||
+      desc.bytes() == std::numeric_limits<int64_t>::max()) {
+    return DataLoss("a tensor has the impossible shape ", desc);
+  }
+  return {};
 }
 
 Result<Tensor> ReadStrings(Bytes proto, const Shape& shape) {
@@ -161,6 +180,62 @@ Result<Tensor> ReadList(Bytes proto, const TensorDesc& desc, uint32_t list) {
   return Tensor::Copy(desc, std::as_bytes(std::span(data)));
 }
 
+std::string LocationOf(Bytes tensor_proto) {
+  OnnxExternalData data;
+  bool is_external = false;
+  WireMessage message(tensor_proto);
+  while (message.Next()) {
+    // What is wrong with an entry is told when the tensor is read.
+    if (message.field() == 13) (void)ReadExternal(message.View(), data).ok();
+    if (message.field() == 14) is_external = message.Int() == 1;
+  }
+  return is_external ? data.location : std::string();
+}
+
+// A SparseTensorProto: the values that are not zero, and their places.
+struct SparseFields {
+  Bytes values, indices;
+  Shape shape;
+};
+
+SparseFields ReadSparse(Bytes proto) {
+  SparseFields fields;
+  WireMessage message(proto);
+  while (message.Next()) {
+    if (message.field() == 1) fields.values = message.View();
+    if (message.field() == 2) fields.indices = message.View();
+    if (message.field() == 3) ReadSizes(message, fields.shape);
+  }
+  return fields;
+}
+
+// The places as numbers of elements, which the file tells so or by a coordinate for each axis.
+Result<std::vector<int64_t>> PlacesOf(const Tensor& indices, int64_t count, const Shape& shape) {
+  const bool flat = indices.shape() == Shape{count};
+  if (indices.dtype() != DType::kI64 || !(flat || indices.shape() == Shape{count, shape.rank()})) {
+    return DataLoss("a sparse tensor of shape ", shape, " with ", count, " values has the indices ",
+                    indices.desc());
+  }
+  ONCILLA_ASSIGN(const std::vector<int64_t> numbers, ToInt64s(indices));
+  const Shape axes = flat ? Shape{shape.elements()} : shape;
+  std::vector<int64_t> places(static_cast<size_t>(count), 0);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const auto rank = static_cast<size_t>(axes.rank());
+    const int64_t size = axes[static_cast<int>(i % rank)];
+    if (numbers[i] < 0 || numbers[i] >= size) {
+      return DataLoss("a sparse tensor of shape ", shape, " has a value at ", numbers[i],
+                      " of an axis of ", size);
+    }
+    int64_t& place = places[i / rank];
+    place = place * size + numbers[i];
+  }
+  std::vector<int64_t> sorted = places;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice == sorted.end()) return places;
+  return DataLoss("a sparse tensor has two values at element ", *twice);
+}
+
 }  // namespace
 
 DType DTypeFromOnnx(int64_t onnx_type) {
@@ -173,16 +248,21 @@ std::string OnnxTypeName(int64_t onnx_type) {
   return row ? std::string(row->name) : StrCat("type ", onnx_type);
 }
 
-std::string OnnxExternalLocation(Bytes tensor_proto) {
-  OnnxExternalData data;
-  bool is_external = false;
-  WireMessage message(tensor_proto);
-  while (message.Next()) {
-    // An error in an entry is reported when the tensor is read.
-    if (message.field() == 13) (void)ReadExternal(message.View(), data).ok();
-    if (message.field() == 14) is_external = message.Int() == 1;
+std::vector<std::string> OnnxExternalLocations(const OnnxTensorData& tensor) {
+  std::vector<Bytes> parts = {tensor.message};
+  if (tensor.sparse) {
+    parts.clear();
+    WireMessage message(tensor.message);
+    while (message.Next()) {  // values and indices; the shape is checked when the tensor is read
+      if (message.field() == 1 || message.field() == 2) parts.push_back(message.View());
+    }
   }
-  return is_external ? data.location : std::string();
+  std::vector<std::string> locations;
+  for (const Bytes part : parts) {
+    std::string location = LocationOf(part);
+    if (!location.empty()) locations.push_back(std::move(location));
+  }
+  return locations;
 }
 
 Result<OnnxTensor> TensorFromOnnx(Bytes tensor_proto, const std::shared_ptr<const void>& owner,
@@ -193,13 +273,7 @@ Result<OnnxTensor> TensorFromOnnx(Bytes tensor_proto, const std::shared_ptr<cons
   if (desc.dtype == DType::kInvalid) {
     return Unsupported("a tensor of ", OnnxTypeName(fields.type));
   }
-  if (desc.rank() > kMaxRank) {
-    return Unsupported("a tensor of rank ", desc.rank(), "; at most ", kMaxRank);
-  }
-  if (desc.elements() == std::numeric_limits<int64_t>::max() ||
-      desc.bytes() == std::numeric_limits<int64_t>::max()) {
-    return DataLoss("a tensor has the impossible shape ", desc);
-  }
+  ONCILLA_TRY(CheckSize(desc));
   if (fields.is_external) {
     if (!external) return Unsupported("a tensor with external data, outside a model");
     if (desc.dtype == DType::kString) return Unsupported("strings as external data");
@@ -217,6 +291,30 @@ Result<OnnxTensor> TensorFromOnnx(Bytes tensor_proto, const std::shared_ptr<cons
     out.value.set_mapped();
   }
   return out;
+}
+
+Result<Tensor> DenseFromOnnx(Bytes sparse_proto, const OnnxExternalReader& external) {
+  const SparseFields fields = ReadSparse(sparse_proto);
+  ONCILLA_ASSIGN(const OnnxTensor values, TensorFromOnnx(fields.values, nullptr, external));
+  ONCILLA_ASSIGN(const OnnxTensor indices, TensorFromOnnx(fields.indices, nullptr, external));
+  const TensorDesc desc{values.value.dtype(), fields.shape};
+  if (desc.dtype == DType::kString || IsPacked(desc.dtype)) {
+    return Unsupported("a sparse tensor of ", desc.dtype);
+  }
+  ONCILLA_TRY(CheckSize(desc));
+  if (values.value.shape().rank() != 1) {
+    return DataLoss("the values of a sparse tensor have the shape ", values.value.shape());
+  }
+  ONCILLA_TRY(CheckSparseSize(desc, values.value.desc().bytes()));
+  ONCILLA_ASSIGN(const std::vector<int64_t> places,
+                 PlacesOf(indices.value, values.value.elements(), desc.shape));
+  ONCILLA_ASSIGN(Tensor dense, Tensor::Allocate(desc));
+  const auto bytes = static_cast<size_t>(BytesOf(desc.dtype));
+  for (size_t i = 0; i < places.size(); ++i) {
+    std::memcpy(dense.mutable_bytes().data() + static_cast<size_t>(places[i]) * bytes,
+                values.value.bytes().data() + i * bytes, bytes);
+  }
+  return dense;
 }
 
 }  // namespace oncilla

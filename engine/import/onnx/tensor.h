@@ -6,8 +6,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "engine/import/wire/wire.h"
+#include "engine/import/onnx/reader.h"
 #include "engine/tensor/tensor.h"
 
 namespace oncilla {
@@ -27,8 +28,8 @@ struct OnnxExternalData {
 using OnnxExternalReader =
     std::function<Result<Tensor>(const OnnxExternalData&, const TensorDesc&)>;
 
-// The file that a TensorProto's bytes stand in; empty where it holds them itself. Throws WireError.
-std::string OnnxExternalLocation(Bytes tensor_proto);
+// The files that bytes of a tensor stand in, where it does not hold them itself. Throws WireError.
+std::vector<std::string> OnnxExternalLocations(const OnnxTensorData& tensor);
 
 struct OnnxTensor {
   std::string name;
@@ -39,5 +40,8 @@ struct OnnxTensor {
 // `external`, tensors with external data are refused. Throws WireError.
 Result<OnnxTensor> TensorFromOnnx(Bytes tensor_proto, const std::shared_ptr<const void>& owner,
                                   const OnnxExternalReader& external = nullptr);
+
+// A SparseTensorProto as a dense tensor, copied out. Throws WireError.
+Result<Tensor> DenseFromOnnx(Bytes sparse_proto, const OnnxExternalReader& external);
 
 }  // namespace oncilla

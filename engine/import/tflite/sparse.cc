@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/base/work_limits.h"
+#include "engine/import/import_bounds.h"
 
 namespace oncilla {
 namespace {
@@ -143,12 +144,7 @@ Result<Tensor> DensifyTflite(const FlatTable& sparsity, const TensorDesc& desc,
                              std::string_view data) {
   const int64_t bytes = BytesOf(desc.dtype);
   if (bytes < 1) return Unsupported("a sparse tensor of ", desc.dtype);
-  // A file of a kilobyte must not request gigabytes.
-  constexpr int64_t kMostForFree = int64_t{64} << 20, kMostRatio = 1024;
-  if (desc.bytes() > SaturatingAdd(kMostForFree, SaturatingMul(kMostRatio, std::ssize(data)))) {
-    return DataLoss("a sparse tensor of ", desc.bytes(), " bytes of which ", data.size(),
-                    " are stored");
-  }
+  ONCILLA_TRY(CheckSparseSize(desc, std::ssize(data)));
   ONCILLA_ASSIGN(const std::vector<Level> levels, ReadLevels(sparsity, desc.shape));
   ONCILLA_ASSIGN(Tensor out, Tensor::Allocate(desc));
   if (desc.elements() == 0) return out;

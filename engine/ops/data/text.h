@@ -14,7 +14,8 @@ struct ParseNumbersAttrs {
   void Fields(auto&& field) { field("to", to); }
 };
 
-// x is [C] or [1, C]: words that are `stopwords` are left out, the case of the others is changed.
+// x is [C] or [1, C]: words that are `stopwords` are left out, the case of the others is changed
+// by Unicode's mappings of one letter to one.
 // Where none is left the result is one empty string.
 struct NormalizeWordsAttrs {
   std::string letter_case = "none";  // none, lower, upper

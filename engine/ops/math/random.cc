@@ -1,6 +1,8 @@
 // Random numbers: inference and rows.
 #include "engine/ops/math/random.h"
 
+#include <limits>
+
 #include "engine/ops/known_ints.h"
 #include "engine/ops/math/variates.h"
 #include "engine/ops/rules.h"
@@ -154,7 +156,30 @@ Result<Facts> InferSampleDistribution(const SampleDistributionAttrs& attrs,
                          ", got ", shape);
 }
 
+Status CheckMersenneSeed(int64_t seed) {
+  if (seed >= 0 && seed <= std::numeric_limits<uint32_t>::max()) return Status();
+  return InvalidArgument("seed ", seed, " is not of 32 bits");
+}
+
+Result<Facts> InferMersenneStream(const MersenneAttrs& attrs, std::span<const Fact> in) {
+  if (attrs.distribution != "uniform" && attrs.distribution != "normal") {
+    return InvalidArgument("there is no distribution '", attrs.distribution, "'");
+  }
+  ONCILLA_TRY(CheckMersenneSeed(attrs.seed));
+  ONCILLA_ASSIGN(PartialShape shape, ShapeOf(in[0]));
+  return Facts{Fact::Of(DType::kF64, std::move(shape))};
+}
+
+Result<Facts> InferBernoulliStream(const BernoulliAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(CheckMersenneSeed(attrs.seed));
+  ONCILLA_TRY(RequireFloat(in[0], "chance"));
+  return Facts{Fact::Of(DType::kBool, in[0].shape)};
+}
+
 constexpr OpDef kRandomOps[] = {
+    Op<InferBernoulliStream>("BernoulliStream", {.inputs = {1, 1}, .is_random = true}),
+    Op<InferMersenneStream>("MersenneStream",
+                            {.inputs = {1, 1}, .plan_inputs = 0b1, .is_random = true}),
     Op<InferRandomKey>("RandomKey", {.inputs = {1, 1}}),
     Op<InferRandomNumbers>("RandomNumbers", {.inputs = {3, 5}, .plan_inputs = 0b1}),
     Op<InferRandomStream>("RandomStream",

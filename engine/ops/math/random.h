@@ -1,9 +1,10 @@
 // Attributes of ops that make random numbers with the Philox generator (4 x 32 bits, 10 rounds), in
-// the order in which TensorFlow's CPU kernels do, to the last bit.
+// the order in which TensorFlow's CPU kernels do, or with the Mersenne twister as NumPy does, to
+// the last bit.
 //
-// A generator is a key and a counter of 128 bits; each step of the counter gives four numbers of 32
-// bits. Ops named after their `key` compute the same for the same inputs. Those with seeds go on
-// from run to run, where the last one ended; both seeds zero mean any start.
+// A Philox generator is a key and a counter of 128 bits; each step of the counter gives four
+// numbers of 32 bits. Ops named after their `key` compute the same for the same inputs. Those with
+// seeds go on from run to run, where the last one ended; both seeds zero mean any start.
 #pragma once
 
 #include <span>
@@ -29,7 +30,8 @@ struct RandomAttrs {
   }
 };
 
-// ShuffleRows(x, key, counter) and ShuffleStream(x): the slices along the first axis in another order.
+// ShuffleRows(x, key, counter) and ShuffleStream(x): the slices along the first axis in another
+// order.
 struct ShuffleAttrs {
   int64_t seed = 0, seed2 = 0;
   void Fields(auto&& field) {
@@ -48,6 +50,21 @@ struct SampleAttrs {
     field("seed", seed);
     field("seed2", seed2);
   }
+};
+
+// MersenneStream(*shape) -> f64: NumPy's RandomState(seed): uniform: rand; normal: randn.
+// BernoulliStream(chance) -> bool: its binomial(1, chance). Both go on from run to run.
+struct MersenneAttrs {
+  std::string distribution = "uniform";  // normal
+  int64_t seed = 0;                      // of 32 bits
+  void Fields(auto&& field) {
+    field("distribution", distribution);
+    field("seed", seed);
+  }
+};
+struct BernoulliAttrs {
+  int64_t seed = 0;
+  void Fields(auto&& field) { field("seed", seed); }
 };
 
 }  // namespace oncilla

@@ -42,42 +42,56 @@ Result<Facts> InferGridSample(const GridSampleAttrs& attrs, std::span<const Fact
   return Facts{Fact::Of(in[0].dtype, std::move(shape))};
 }
 
+Status CheckBins(int64_t height, int64_t width, double scale) {
+  if (height < 1 || width < 1 || height > (1 << 20) || width > (1 << 20)) {
+    return InvalidArgument("the output is ", height, " x ", width);
+  }
+  return std::isfinite(scale) ? Status() : InvalidArgument("scale is ", scale);
+}
+
+// Regions are vectors of so many numbers; `count` is what else is known of how many there are.
+Result<Facts> RegionsOf(const Fact& x, const Fact& rois, int64_t numbers, Dim count, Dim height,
+                        Dim width) {
+  ONCILLA_TRY(RequireRank(x, 4, "input"));
+  ONCILLA_TRY(RequireRank(rois, 2, "rois"));
+  ONCILLA_TRY(RequireFloat(x, "input"));
+  ONCILLA_TRY(RequireFloat(rois, "rois"));
+  Dim channels;
+  if (x.shape.ranked()) {
+    channels = x.shape[3];
+    if (x.shape[1].size == 0 || x.shape[2].size == 0) return InvalidArgument("input has no pixels");
+  }
+  if (rois.shape.ranked()) {
+    ONCILLA_ASSIGN(const PartialShape shape,
+                   MergeShapes(rois.shape, PartialShape({count, Dim(numbers)})));
+    count = shape[0];
+  }
+  return Facts{Fact::Of(x.dtype, PartialShape({count, height, width, channels}))};
+}
+
 Result<Facts> InferRoiAlign(const RoiAlignAttrs& attrs, std::span<const Fact> in) {
   if (attrs.mode != "avg" && attrs.mode != "max") {
     return InvalidArgument("there is no mode '", attrs.mode, "'");
   }
-  if (attrs.height < 1 || attrs.width < 1 || attrs.height > (1 << 20) || attrs.width > (1 << 20)) {
-    return InvalidArgument("the output is ", attrs.height, " x ", attrs.width);
-  }
+  ONCILLA_TRY(CheckBins(attrs.height, attrs.width, attrs.scale));
   if (attrs.samples < 0 || attrs.samples > kMostRoiSamples) {
     return InvalidArgument("samples is ", attrs.samples);
   }
-  if (!std::isfinite(attrs.scale)) return InvalidArgument("scale is ", attrs.scale);
-  constexpr const char* kNames[] = {"input", "rois", "batch"};
-  constexpr int kRanks[] = {4, 2, 1};
-  for (size_t i = 0; i < 3; ++i) ONCILLA_TRY(RequireRank(in[i], kRanks[i], kNames[i]));
-  ONCILLA_TRY(RequireFloat(in[0], "input"));
-  ONCILLA_TRY(RequireFloat(in[1], "rois"));
+  ONCILLA_TRY(RequireRank(in[2], 1, "batch"));
   ONCILLA_TRY(RequireInteger(in[2], "batch"));
-  Dim regions, channels;
-  if (in[0].shape.ranked()) {
-    channels = in[0].shape[3];
-    if (in[0].shape[1].size == 0 || in[0].shape[2].size == 0) {
-      return InvalidArgument("input has no pixels");
-    }
-  }
-  if (in[2].shape.ranked()) regions = in[2].shape[0];
-  if (in[1].shape.ranked()) {
-    ONCILLA_ASSIGN(const PartialShape rois,
-                   MergeShapes(in[1].shape, PartialShape({regions, Dim(4)})));
-    regions = rois[0];
-  }
-  return Facts{Fact::Of(in[0].dtype,
-                        PartialShape({regions, Dim(attrs.height), Dim(attrs.width), channels}))};
+  const Dim count = in[2].shape.ranked() ? in[2].shape[0] : Dim();
+  return RegionsOf(in[0], in[1], 4, count, Dim(attrs.height), Dim(attrs.width));
+}
+
+Result<Facts> InferMaxRoiPool(const MaxRoiPoolAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(CheckBins(attrs.height, attrs.width, attrs.scale));
+  if (!(attrs.scale > 0)) return InvalidArgument("scale is ", attrs.scale);
+  return RegionsOf(in[0], in[1], 5, Dim(), Dim(attrs.height), Dim(attrs.width));
 }
 
 constexpr OpDef kSamplingOps[] = {
     Op<InferGridSample>("GridSample", {.inputs = {2, 2}, .storage = StorageRule::kCoordinates}),
+    Op<InferMaxRoiPool>("MaxRoiPool", {.inputs = {2, 2}, .storage = StorageRule::kCoordinates}),
     Op<InferRoiAlign>("RoiAlign", {.inputs = {3, 3}, .storage = StorageRule::kCoordinates}),
 };
 

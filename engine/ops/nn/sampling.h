@@ -44,4 +44,19 @@ struct RoiAlignAttrs {
 // The most samples each way that a bin may have; a wider region fails the run.
 inline constexpr int kMostRoiSamples = 1024;
 
+// x[N, H, W, C], rois[R, 5] (image, x1, y1, x2, y2) -> y[R, height, width, C]: ONNX's MaxRoiPool.
+// Regions are multiplied by `scale` and rounded to whole pixels, their last ones included; a bin is
+// the largest of its pixels, and zero where it has none in the image. Bins may share pixels.
+struct MaxRoiPoolAttrs {
+  int64_t height = 1, width = 1;
+  double scale = 1;
+  void Fields(auto&& field) {
+    field("height", height);
+    field("width", width);
+    field("scale", scale);
+  }
+};
+// How many pixels off a region may lie; one beyond fails the run.
+inline constexpr int kFarthestRoi = 1 << 24;
+
 }  // namespace oncilla

@@ -413,6 +413,46 @@ TEST_F(OnnxImport, RefusesTwoConstantsOfOneName) {
   EXPECT_SAYS(Refusal(), "two initializers are named 'k'");
 }
 
+TEST_F(OnnxImport, SparseConstantsAreMadeDense) {
+  OnnxGraphText graph;
+  graph.Input("x", {1, 3}).Output("y", {1, 3}).Sparse("k", {1, 3}, {7, 5}, {2, 2}, {0, 2, 0, 0});
+  graph.Node(OnnxNodeText("Add", {"x", "k"}, {"y"}));
+  Open(OnnxModelText(graph));
+  EXPECT_EQ(*Run(), (std::vector<double>{4, 2, 10}));
+}
+
+// Sizes and places are the file's: none of them is believed.
+TEST_F(OnnxImport, RefusesSparseConstantsThatDoNotFit) {
+  using Ints = std::vector<int64_t>;
+  struct Case {
+    Ints shape, places_shape, places;
+    const char* says;
+  };
+  const Case cases[] = {
+      {{2, 3}, {2}, {0, 6}, "has a value at 6 of an axis of 6"},
+      {{2, 3}, {2}, {-1, 0}, "has a value at -1"},
+      {{2, 3}, {2, 2}, {0, 0, 0, 3}, "has a value at 3 of an axis of 3"},
+      {{0, 3}, {2}, {0, 0}, "of an axis of 0"},
+      {{2, 3}, {2}, {4, 4}, "two values at element 4"},
+      {{2, 3}, {2, 2}, {1, 1, 1, 1}, "two values at element 4"},
+      {{}, {2, 0}, {}, "two values at element 0"},
+      {{2, 3}, {1}, {0}, "has the indices i64[1]"},
+      {{2, 3}, {2, 3}, {0, 0, 0, 1, 1, 1}, "has the indices i64[2,3]"},
+      {{int64_t{1} << 20, int64_t{1} << 20}, {2}, {0, 1}, "of which 8 are stored"},
+      {{int64_t{1} << 40, int64_t{1} << 40}, {2}, {0, 1}, "impossible shape"},
+      {{-2, 3}, {2}, {0, 1}, "negative size"},
+      {{1, 1, 1, 1, 1, 1, 1, 1, 3}, {2}, {0, 1}, "rank 9"},
+  };
+  for (const Case& c : cases) {
+    OnnxGraphText graph;
+    graph.Input("x", {1, 3}).Output("y", {}).Sparse("k", c.shape, {1, 2}, c.places_shape, c.places);
+    graph.Node(OnnxNodeText("Add", {"x", "k"}, {"y"}));
+    Open(OnnxModelText(graph));
+    EXPECT_SAYS(Refusal(), c.says);
+    EXPECT_SAYS(Refusal(), "initializer 'k'");
+  }
+}
+
 TEST_F(OnnxImport, OutputsHaveTheTypeThatIsDeclared) {
   OnnxGraphText graph;
   graph.Input("x", {1, 3}).Output("y", {1, 3}, 7);

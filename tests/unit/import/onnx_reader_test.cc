@@ -48,8 +48,8 @@ TEST(OnnxReader, ReadsModelGraphNodesAndAttributes) {
   ASSERT_EQ(graph.initializers.size(), 1u);
   EXPECT_EQ(graph.initializers[0].first, "w");
   // A view: the tensor's bytes lie inside the file's.
-  EXPECT_GE(graph.initializers[0].second.data(), bytes.data());
-  EXPECT_LT(graph.initializers[0].second.data(), bytes.data() + bytes.size());
+  EXPECT_GE(graph.initializers[0].second.message.data(), bytes.data());
+  EXPECT_LT(graph.initializers[0].second.message.data(), bytes.data() + bytes.size());
   ASSERT_EQ(graph.inputs.size(), 1u);
   EXPECT_EQ(graph.inputs[0].kind, OnnxKind::kTensor);
   EXPECT_EQ(StrCat(graph.inputs[0].shape), "[batch,3]");

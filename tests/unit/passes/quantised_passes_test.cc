@@ -15,7 +15,7 @@ const Pass kProducts{"integer products", &IntegerProducts}, kMoves{"move integer
     kTables{"make byte tables", &MakeByteTables}, kLower{"lower quantisation", &LowerQuantisation},
     kTransposes{"move transposes", &MoveTransposes}, kFold{"fold constants", &FoldConstants},
     kSimplify{"simplify", &Simplify}, kFuse{"fuse elementwise", &FuseElementwise},
-    kFuseRequantize{"fuse requantize", &FuseRequantize};
+    kFuseRequantize{"fuse requantize", &FuseRequantize}, kRound{"round pools", &RoundPools};
 
 std::string Ops(const Graph& graph) {
   std::string out;
@@ -178,6 +178,39 @@ TEST(MoveIntegers, OtherScalesAndOtherReadersStay) {
   t.Output("again", t.Through(read, kX));
   const std::string ops = Ops(t.graph());
   EXPECT_EQ(Ops(RunAndCompare(t.graph(), std::vector{kMoves})), ops);
+}
+
+TEST(MoveIntegers, NearestPixelsOfResize) {
+  QuantisedText t;
+  const ValueId x = t.Through(t.Input("x", Shape{1, 3, 4, 2}), kX);
+  const auto resized = [&](AttrMap attrs) {
+    return t.Quantise(t.Add("Resize", {x, t.Ints({6, 8})}, std::move(attrs)), kX);
+  };
+  t.Output("nearest", resized({}));
+  t.Output("linear", resized({{"mode", std::string("linear")}}));
+  t.Output("region", resized({{"coordinates", std::string("crop_and_resize")},
+                              {"region", std::vector<double>{-1, 0, 1, 1}},
+                              {"outside", 1.0}}));
+  EXPECT_EQ(CountOps(RunAndCompare(t.graph(), std::vector{kMoves}), "QuantizeLinear"), 3);
+}
+
+// With an even zero point and few digits both roundings are one.
+TEST(RoundPools, TheZeroPointIsAddedFirst) {
+  QuantisedText t;
+  const ValueId x = t.Through(t.Input("x", Shape{1, 4, 4, 2}), kX);
+  const auto pooled = [&](ValueId of, bool hangs, float scale) {
+    return t.Quantise(
+        t.Add("AveragePool", {of},
+              {{"kernel", std::vector<int64_t>{2, 2}}, {"ceil", hangs}, {"count_pads", hangs}}),
+        scale);
+  };
+  t.Output("same", pooled(x, false, kX));
+  t.Output("other", pooled(x, false, kY));
+  t.Output("hangs", pooled(x, true, kX));
+  t.Output("real", pooled(t.Add("Neg", {x}), false, kX));
+  const Graph after = RunAndCompare(t.graph(), std::vector{kRound});
+  EXPECT_EQ(CountOps(after, "Round"), 2) << Print(after);
+  EXPECT_EQ(CountOps(after, "QuantizeLinear"), 3) << Print(after);
 }
 
 TEST(ByteTables, FunctionsOfOneByte) {

@@ -176,6 +176,27 @@ class OnnxGraphText {
     tensor.add_enum(14, 1);
     return *this;
   }
+  // A SparseTensorProto of floats.
+  OnnxGraphText& Sparse(const std::string& name, const std::vector<int64_t>& shape,
+                        const std::vector<float>& values, const std::vector<int64_t>& places_shape,
+                        const std::vector<int64_t>& places) {
+    protozero::pbf_writer sparse(writer_, 15);
+    {
+      protozero::pbf_writer tensor(sparse, 1);
+      tensor.add_int64(1, static_cast<int64_t>(values.size()));
+      tensor.add_int32(2, 1);
+      tensor.add_packed_float(4, values.begin(), values.end());
+      tensor.add_string(8, name);
+    }
+    {
+      protozero::pbf_writer tensor(sparse, 2);
+      for (int64_t size : places_shape) tensor.add_int64(1, size);
+      tensor.add_int32(2, 7);
+      tensor.add_packed_int64(7, places.begin(), places.end());
+    }
+    for (int64_t size : shape) sparse.add_int64(3, size);
+    return *this;
+  }
   const std::string& bytes() const { return bytes_; }
 
  private:

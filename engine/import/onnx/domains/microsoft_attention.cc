@@ -1,5 +1,7 @@
 // com.microsoft's attention ops of encoders and of decoders with separate caches.
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "engine/import/onnx/ops/attention.h"
 #include "engine/import/onnx/ops/quantize.h"
@@ -286,12 +288,70 @@ Result<Values> LowerDecoderMaskedAttention(OnnxLowering& b) {
   return Values{y, present[0], present[1]};
 }
 
+// The class of each distance key - query from -farthest to farthest, after T5: near ones have
+// classes of their own, the others share the rest by their logarithms. In float, as those compute
+// who trained.
+std::vector<int64_t> DistanceClasses(int64_t classes, int64_t farthest, bool both_ways) {
+  const int64_t own = both_ways ? classes / 2 : classes, exact = own / 2;
+  const auto in_exacts = [&](int64_t distance) {
+    return std::log(static_cast<float>(distance) / static_cast<float>(exact));
+  };
+  std::vector<int64_t> out;
+  for (int64_t ahead = -farthest; ahead <= farthest; ++ahead) {
+    const int64_t distance = both_ways ? std::abs(ahead) : std::max<int64_t>(-ahead, 0);
+    int64_t place = distance;
+    if (distance >= exact) {
+      const float share = in_exacts(distance) / in_exacts(farthest);
+      place = exact + static_cast<int64_t>(share * static_cast<float>(own - exact));
+    }
+    out.push_back(std::min(place, own - 1) + (both_ways && ahead > 0 ? own : 0));
+  }
+  return out;
+}
+
+// A number for each head and class of distances, [1, heads, length, length]. The table's numbers
+// stand head by head, though its shape says otherwise.
+Result<Values> LowerRelativePositionBias(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t farthest, b.NeedInt("max_distance"));
+  ONCILLA_ASSIGN(const bool both_ways, b.Flag("is_bidirectional", false));
+  const PartialShape table = b.in_fact(0).shape;
+  if (!table.known() || table.rank() != 2) return Unsupported("a table of shape ", table);
+  const int64_t classes = table[0].size, exact = classes / (both_ways ? 4 : 2);
+  if (exact < 1 || farthest <= exact || farthest > (1 << 20)) {
+    return InvalidArgument("max_distance is ", farthest, " with ", classes, " classes");
+  }
+  if (b.in(1) != b.in(2)) {
+    ONCILLA_ASSIGN(const int64_t queries, b.KnownInt(1, "query_length"));
+    ONCILLA_ASSIGN(const int64_t keys, b.KnownInt(2, "key_length"));
+    if (queries != keys) return Unsupported("for ", queries, " queries and ", keys, " keys");
+  }
+  const auto number = [&](int64_t v) { return b.Constant(Tensor::ScalarInt64(v)); };
+  ONCILLA_ASSIGN(ValueId length, b.ToScalar(b.in(1), "length"));
+  ONCILLA_ASSIGN(length, b.Cast(length, DType::kI64, "length_wide"));
+  ONCILLA_ASSIGN(const ValueId keys, b.Add("Range", {}, {number(0), length, number(1)}, "keys"));
+  ONCILLA_ASSIGN(const ValueId queries, b.Unsqueeze(keys, {1}, "queries"));
+  ONCILLA_ASSIGN(ValueId ahead, b.Add("Sub", {}, {keys, queries}, "ahead"));
+  ONCILLA_ASSIGN(ahead,
+                 b.Add("Clip", {}, {ahead, number(-farthest), number(farthest)}, "ahead_or_less"));
+  ONCILLA_ASSIGN(const ValueId place, b.Add("Add", {}, {ahead, number(farthest)}, "place"));
+  ONCILLA_ASSIGN(
+      const ValueId by_head,
+      b.Add(ReshapeAttrs{}, {b.in(0), b.Ints({table[1].size, classes})}, "table_by_head"));
+  const GatherAttrs along = {.axis = 1};
+  ONCILLA_ASSIGN(
+      const ValueId by_distance,
+      b.Add(along, {by_head, b.Ints(DistanceClasses(classes, farthest, both_ways))}, "distances"));
+  ONCILLA_ASSIGN(const ValueId bias, b.Add(along, {by_distance, place}, "bias"));
+  return One(b.Unsqueeze(bias, {0}, ""));
+}
+
 constexpr OnnxOpRow kRows[] = {
     {"Attention", 1, kNewestOnnxMicrosoft, 2, "", LowerMicrosoftAttention},
     {"DecoderMaskedMultiHeadAttention", 1, kNewestOnnxMicrosoft, 1, "",
      LowerDecoderMaskedAttention},
     {"MultiHeadAttention", 1, kNewestOnnxMicrosoft, 1, "", LowerMultiHeadAttention},
     {"QAttention", 1, kNewestOnnxMicrosoft, 5, "", LowerQAttention},
+    {"RelativePositionBias", 1, kNewestOnnxMicrosoft, 3, "", LowerRelativePositionBias},
 };
 
 }  // namespace

@@ -8,10 +8,31 @@
 
 namespace oncilla {
 
+namespace {
+
+// A softmax of the scores that are not zero; the others stay zero.
+Result<ValueId> AddSoftmaxZero(OnnxLowering& b, ValueId scores, std::string_view role) {
+  const ValueId last = b.Ints({-1});
+  const ReduceAttrs keep = {.keep_dims = true};
+  ONCILLA_ASSIGN(const ValueId bound, b.Scalar(b.fact(scores).dtype, 1e-7));
+  ONCILLA_ASSIGN(const ValueId size, b.Add("Abs", {}, {scores}, "size"));
+  ONCILLA_ASSIGN(const ValueId counts, b.Add("Greater", {}, {size, bound}, "counts"));
+  ONCILLA_ASSIGN(const ValueId most, b.Add("ReduceMax", keep, {scores, last}, "most"));
+  ONCILLA_ASSIGN(const ValueId below, b.Add("Sub", {}, {scores, most}, "below"));
+  ONCILLA_ASSIGN(const ValueId powers, b.Add("Exp", {}, {below}, "powers"));
+  ONCILLA_ASSIGN(const ValueId none, b.Scalar(b.fact(scores).dtype, 0));
+  ONCILLA_ASSIGN(const ValueId counted, b.Add("Where", {}, {counts, powers, none}, "counted"));
+  ONCILLA_ASSIGN(const ValueId sum, b.Add("ReduceSum", keep, {counted, last}, "sum"));
+  return b.Add("Div", {}, {counted, sum}, role);
+}
+
+}  // namespace
+
 Result<ValueId> AddPostTransform(OnnxLowering& b, ValueId scores, std::string_view transform,
                                  std::string_view role) {
   if (transform == "NONE") return b.Add("Identity", {}, {scores}, role);
   if (transform == "SOFTMAX") return b.Add(SoftmaxAttrs{.axis = -1}, {scores}, role);
+  if (transform == "SOFTMAX_ZERO") return AddSoftmaxZero(b, scores, role);
   if (transform == "LOGISTIC") return b.Add("Sigmoid", {}, {scores}, role);
   if (transform == "PROBIT") {
     // The inverse of the normal distribution's cumulative distribution function.

@@ -315,8 +315,9 @@ Result<Values> LowerOneScore(OnnxLowering& b, const Forest& forest, int64_t vote
   if (base.size() > (voted == 0 ? 1 : 0)) {
     return Unsupported("with votes for class ", voted, " of two and ", base.size(), " base values");
   }
-  if (transform != "NONE" && transform != "LOGISTIC") {
-    return Unsupported("with votes for one of two classes and post_transform ", transform);
+  if (voted == 0 && transform != "NONE" && transform != "LOGISTIC") {
+    return Unsupported("with votes for the first of two classes alone and post_transform ",
+                       transform);
   }
   ONCILLA_ASSIGN(ValueId scores, AddOldScores(b, forest, voted + 1, "sum"));
   ValueId score = scores;  // [N, 1]

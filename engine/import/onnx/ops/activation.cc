@@ -1,4 +1,4 @@
-// ONNX's activations, and Dropout, which does nothing outside training.
+// ONNX's activations.
 #include <cmath>
 
 #include "engine/import/onnx/lowering.h"
@@ -73,57 +73,8 @@ Result<Values> LowerPRelu(OnnxLowering& b) {
   return One(b.Add("PRelu", {}, {b.in(0), slope}));
 }
 
-// Training mode: elements chosen by a random stream become zero, and the rest is scaled up. The
-// ratio, and whether it is training at all, may be computed.
-Result<Values> DropAtRandom(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const int64_t seed, b.Int("seed", 0));
-  RandomAttrs attrs;
-  attrs.distribution = "uniform";
-  attrs.to = DType::kF32;
-  // The canonical op uses seed 0 for "no seed", so a given seed is mapped to an odd number.
-  if (b.HasAttr("seed")) attrs.seed = static_cast<int64_t>(static_cast<uint64_t>(seed) * 2 + 1);
-  ONCILLA_ASSIGN(ValueId ratio, b.Scalar(DType::kF32, 0.5));
-  if (b.has(1)) {
-    ONCILLA_ASSIGN(ratio, b.Cast(b.in(1), DType::kF32, "ratio"));
-  }
-  ONCILLA_ASSIGN(const ValueId trains, b.Cast(b.in(2), DType::kBool, "trains"));
-  ONCILLA_ASSIGN(const ValueId none, b.Scalar(DType::kF32, 0));
-  ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kF32, 1));
-  ONCILLA_ASSIGN(ratio, b.Add("Where", {}, {trains, ratio, none}, "used_ratio"));
-  ONCILLA_ASSIGN(const ValueId shape, b.Add("Shape", {}, {b.in(0)}, "shape"));
-  ONCILLA_ASSIGN(const ValueId chance, b.Add("RandomStream", attrs, {shape}, "chance"));
-  ONCILLA_ASSIGN(const ValueId mask, b.Add("GreaterEqual", {}, {chance, ratio}, "mask"));
-  ONCILLA_ASSIGN(const ValueId rest, b.Add("Sub", {}, {one, ratio}, "rest"));
-  ONCILLA_ASSIGN(ValueId factor, b.Add("Div", {}, {one, rest}, "factor"));
-  ONCILLA_ASSIGN(factor, b.Cast(factor, b.dtype(), "typed_factor"));
-  ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {b.in(0), factor}, "scaled"));
-  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.dtype(), 0));
-  ONCILLA_ASSIGN(const ValueId y, b.Add("Where", {}, {mask, scaled, zero}));
-  return Values{y, mask};
-}
-
-Result<Values> LowerDropout(OnnxLowering& b) {
-  b.Ignore("ratio");
-  if (b.version() < 7) {
-    b.Ignore("is_test");  // running a model is not training, whatever it was saved as
-  } else if (b.version() >= 12 && b.has(2)) {
-    if (!b.in_fact(2).has_value()) return DropAtRandom(b);
-    ONCILLA_ASSIGN(const auto flag, ToInt64s(b.in_fact(2).value));
-    if (flag.size() == 1 && flag[0] != 0) return DropAtRandom(b);
-  }
-  b.Ignore("seed");
-  ONCILLA_ASSIGN(const ValueId y, b.Add("Identity", {}, {b.in(0)}));
-  if (!b.wants(1)) return Values{y, kNoValue};
-  // The mask of kept elements: bool from opset 10 on, before that of the data's type.
-  ONCILLA_ASSIGN(const ValueId kept, b.Scalar(b.version() < 10 ? b.dtype() : DType::kBool, 1));
-  ONCILLA_ASSIGN(const ValueId shape, b.Add("Shape", {}, {b.in(0)}, "shape"));
-  ONCILLA_ASSIGN(const ValueId mask, b.Add("Fill", {}, {shape, kept}, "mask"));
-  return Values{y, mask};
-}
-
 constexpr OnnxOpRow kRows[] = {
     {"Celu", 12, kNewestOnnxOpset, 1, "", LowerAlpha},
-    {"Dropout", 1, kNewestOnnxOpset, 1, "", LowerDropout},
     {"Elu", 1, kNewestOnnxOpset, 1, "", LowerAlpha},
     {"Gelu", 20, kNewestOnnxOpset, 1, "", LowerGelu},
     {"HardSigmoid", 1, kNewestOnnxOpset, 1, "", LowerHardSigmoid},

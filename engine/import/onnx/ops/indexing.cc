@@ -8,9 +8,10 @@ namespace oncilla {
 namespace {
 
 Result<Values> LowerConstant(OnnxLowering& b) {
-  if (b.HasAttr("sparse_value")) return Unsupported("a sparse tensor");
   Tensor value;
-  if (b.HasAttr("value_float")) {
+  if (b.HasAttr("sparse_value")) {
+    ONCILLA_ASSIGN(value, b.SparseAttr("sparse_value"));
+  } else if (b.HasAttr("value_float")) {
     ONCILLA_ASSIGN(const float number, b.Float("value_float", 0));
     value = Tensor::Scalar(number);
   } else if (b.HasAttr("value_floats")) {

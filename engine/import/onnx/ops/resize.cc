@@ -467,8 +467,19 @@ Result<Values> LowerRoiAlign(OnnxLowering& b) {
   return One(b.ChannelsFirst(y, 4));
 }
 
+Result<Values> LowerMaxRoiPool(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<int64_t> bins, b.IntList("pooled_shape"));
+  if (bins.size() != 2) return DataLoss("attribute 'pooled_shape' has ", bins.size(), " numbers");
+  ONCILLA_ASSIGN(const float scale, b.Float("spatial_scale", 1));
+  ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), 4));
+  const MaxRoiPoolAttrs attrs = {.height = bins[0], .width = bins[1], .scale = scale};
+  ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {x, b.in(1)}, "inner"));
+  return One(b.ChannelsFirst(y, 4));
+}
+
 constexpr OnnxOpRow kRows[] = {
     {"GridSample", 16, kNewestOnnxOpset, 2, "", LowerGridSample},
+    {"MaxRoiPool", 1, kNewestOnnxOpset, 2, "", LowerMaxRoiPool},
     {"Resize", 10, 10, 2, "", LowerOldResize},
     {"Resize", 11, kNewestOnnxOpset, 1, "", LowerResize},
     {"RoiAlign", 10, kNewestOnnxOpset, 3, "", LowerRoiAlign},

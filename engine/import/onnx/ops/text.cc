@@ -12,9 +12,14 @@ std::string InLowerCase(std::string text) {
 }
 
 Result<Values> LowerStringNormalizer(OnnxLowering& b) {
-  // Only ASCII letters change their case, which is the same in every locale that models name.
-  b.Ignore("locale");
   ONCILLA_ASSIGN(const std::string action, b.String("case_change_action", "NONE"));
+  // Unicode's mappings hold in all languages but these.
+  ONCILLA_ASSIGN(const std::string locale, b.String("locale", "en_US"));
+  for (const char* const language : {"az", "lt", "tr"}) {
+    if (action != "NONE" && (locale == language || locale.starts_with(StrCat(language, "_")))) {
+      return Unsupported("case_change_action with locale '", locale, "'");
+    }
+  }
   ONCILLA_ASSIGN(const bool sensitive, b.Flag("is_case_sensitive", false));
   ONCILLA_ASSIGN(const std::vector<Bytes> words, b.StringList("stopwords"));
   const NormalizeWordsAttrs attrs = {InLowerCase(action), sensitive, {words.begin(), words.end()}};

@@ -1,0 +1,1 @@
+2ÄPFEL2äpfel2Birnen2straße2STRASSE

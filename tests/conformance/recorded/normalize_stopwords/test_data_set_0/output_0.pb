@@ -1,0 +1,1 @@
+2Birnen2STRASSE

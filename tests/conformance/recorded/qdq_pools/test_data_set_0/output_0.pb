@@ -1,0 +1,1 @@
+Jðxa«yO‘ˆT®>t|ˆdƒ†|}6D¯B‹œ´€Æh•vˆºžw°czr_r°RÅ§‹RŽz:‡¡l·!O¡¬ˆd¤_0˜#Ô]±‡ {;±a£QrE:†«Á|lŠÖ–©6Œsv¤ŠEjO~H‚‚w‹‡i˜¤t†T&(vt¤tygžJœÌ¢‘_›™o{®‰R§h–p¸.‰H£RiÙŒ‚³N{'e7[­™Ä^J°Vl„W^d§›¢®µœt|¦µe}tµž¹f#yŽ^‹Ž²¡:}ÉmŽ–CfP¯:ufc~¡¤su„{ªC­¸š¤I€DK|l‹iµ·R@xL¨dgmž
