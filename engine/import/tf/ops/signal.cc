@@ -357,6 +357,10 @@ Result<Values> LowerIrfft(TfLowering& b) {
   return One(b.Add("MatMul", {}, {x, b.Constant(matrix)}));
 }
 
+Result<Values> LowerExponential(TfLowering& b) {
+  return One(b.Add(MatrixExponentialAttrs{.complex = true}, {b.in(0)}));
+}
+
 constexpr TfOpRow kRows[] = {
     {"Add", 2, "Add"},
     {"AddV2", 2, "Add"},
@@ -381,6 +385,8 @@ constexpr TfOpRow kRows[] = {
     {"IRFFT3D", 2, "", LowerIrfft},
     {"Identity", 1, "", LowerIdentity},
     {"Imag", 1, "", LowerPart},
+    {"MatrixExponential", 1, "", LowerExponential},
+    {"MatrixLogarithm", 1, "MatrixLogarithm"},
     {"Mul", 2, "", LowerProduct},
     {"Mean", 2, "", LowerReduce<kMean>},
     {"Neg", 1, "Neg"},
