@@ -77,6 +77,55 @@ def state():
     return converter.convert(), {"serving_default": {"x": random("x", [3])}}
 
 
+def tables():
+    """Words to numbers and back, by tables that are filled once."""
+
+    class Tables(tf.Module):
+        def __init__(self):
+            given = tf.lookup.KeyValueTensorInitializer
+            numbers = tf.constant([3, 5, 7, -1], tf.int64)
+            self.numbers = tf.lookup.StaticHashTable(given(["red", "green", "blue", "\u00e4"], numbers), -100)
+            self.words = tf.lookup.StaticHashTable(given(numbers[:3], ["rouge", "vert", "bleu"]), "?")
+
+        @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.string), tf.TensorSpec([3], tf.int64)])
+        def __call__(self, words, numbers):
+            found = self.numbers.lookup(words)
+            return {"numbers": found, "words": self.words.lookup(found), "others": self.words.lookup(numbers), "size": self.numbers.size()}
+
+    module = Tables()
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([module.__call__.get_concrete_function()], module)
+    converter.experimental_enable_resource_variables = True
+    feeds = {"words": np.array([["red", "x"], ["\u00e4", "blue"]], object), "numbers": np.array([5, 6, 7], np.int64)}
+    return converter.convert(), {"serving_default": feeds}
+
+
+def quantised_state():
+    """A variable of bytes, which every run replaces: what it held comes out, and twice that."""
+    state = State()
+    state.begin()
+    x = Fed(random("x", [2, 3], -60, 60, np.int8), (0.1, 0))
+    build(state, "outer", Op("ADD", [x, Given(x.value, x.q)], [Out(np.int8, [2, 3], (0.2, 0))], options("AddOptions")))
+    main, first = Maker(state, state.subgraphs[0]), Maker(state)
+    for maker in (main, first):
+        handle = maker.tensor("handle", [], np.int32)
+        maker.graph.tensors[handle].type = 13  # RESOURCE
+        maker.op(Op("VAR_HANDLE", [], [], options("VarHandleOptions", container="", sharedName="kept")), [], [handle])
+        if maker is first:
+            value = maker.constant("start", np.arange(6, dtype=np.int8).reshape(2, 3), (0.1, 0))
+        else:
+            value = maker.graph.inputs[0]
+            held = maker.tensor("held", [2, 3], np.int8, None, (0.1, 0))
+            maker.op(Op("READ_VARIABLE", [], [], options("ReadVariableOptions")), [handle], [held])
+            maker.graph.operators[0].inputs = np.array([held, held], np.int32)
+        maker.op(Op("ASSIGN_VARIABLE", [], [], options("AssignVariableOptions")), [handle, value], [])
+    first.graph.name = "first"
+    state.subgraphs.append(first.graph)
+    main.op(Op("CALL_ONCE", [], [], options("CallOnceOptions", initSubgraphIndex=1)), [], [])
+    ops = main.graph.operators  # the sum was made first
+    main.graph.operators = [ops[-1], *ops[1:-1], ops[0]]
+    return packed(state), {"outer": [x.value]}
+
+
 def lstm():
     """Two layers, which the converter writes as loops."""
     tf.keras.utils.set_random_seed(2)
@@ -271,7 +320,7 @@ def with_answers(data, feeds, limits=None):
     return packed_model(model)
 
 
-MODELS = {f.__name__: f for f in (convnet, loop, state, lstm, composite, int8, int16x8, dynamic, keywords, spectrum, select, refused)}
+MODELS = {f.__name__: f for f in (convnet, loop, state, tables, quantised_state, lstm, composite, int8, int16x8, dynamic, keywords, spectrum, select, refused)}
 
 if __name__ == "__main__":
     for name in sys.argv[2:] or MODELS:

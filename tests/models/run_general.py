@@ -206,4 +206,24 @@ def named_tables():
     r.finish()
 
 
-GENERAL = (deep_branches, loop_branches, sequences, beams, merges, unranked, kinds, complex_border, named_tables)
+def open_ranks():
+    """Results of branches of different ranks, in ops that must know a rank elsewhere: no feed tells it."""
+    def build():
+        x, y, w, p, q = placeholder("x", [None, None, 4]), placeholder("y", [None, 4, 3]), placeholder("w", [None, None]), placeholder("p", [], tf.bool), placeholder("q", [], tf.bool)
+        a, b = tf.cond(p, lambda: x, lambda: x[0]), tf.cond(q, lambda: y, lambda: y[0])
+        one, deep = tf.cond(p, lambda: x, lambda: x[0, 0]), tf.cond(p, lambda: tf.stack([x, x * 2.0]), lambda: x)
+        picks = tf.cond(q, lambda: a > 0.0, lambda: tf.reshape(a, [-1])[:tf.shape(a)[0]] > 0.0)
+        truth = tf.cond(q, lambda: x[0, 0] > 0.0, lambda: x[0, 0, 0] > 0.0)
+        z = tf.complex(a, a * 0.5 - 1.0)
+        parts = lambda t: tf.stack([tf.math.real(t), tf.math.imag(t)])
+        outs = {"dots": raw.Einsum(inputs=[a, w], equation="...j,jk->...k"), "one": raw.Einsum(inputs=[one, w], equation="...j,kj->k..."), "both": raw.Einsum(inputs=[a, b], equation="...ij,...jk->...ik"),
+                "three": raw.Einsum(inputs=[raw.Einsum(inputs=[a, b], equation="...ij,...jk->...ki"), w[:3, :3]], equation="...ki,kl->...li"), "sum": raw.Einsum(inputs=[a], equation="i...j->...j"),
+                "outer": raw.Einsum(inputs=[a, w[0]], equation="i...,b->...bi"), "stretched": raw.Einsum(inputs=[deep, y[:1, :, :1]], equation="...ij,...jk->...ik"),
+                "rows": raw.Select(condition=tf.reshape(a, [-1])[:tf.shape(a)[0]] > 0.0, x=a, y=-a), "picks": raw.Select(condition=picks, x=a, y=-a), "truth": raw.Select(condition=truth, x=x[0, 0], y=-x[0, 0]),
+                "bias": tf.nn.bias_add(deep, w[0, :tf.shape(deep)[1]], "NCHW"), "bins": parts(tf.signal.rfft(a, [4])), "few": parts(tf.signal.rfft(a, [3])), "points": raw.IRFFT(input=z, fft_length=[6]), "planes": parts(tf.signal.rfft2d(a, [2, 4])),
+                "fft": parts(tf.signal.fft(z)), "ifft": parts(tf.signal.ifft(z)), "fft2d": parts(tf.signal.fft2d(z)), "ifft2d": parts(tf.signal.ifft2d(z)), "fft3d": parts(tf.signal.fft3d(tf.complex(deep, deep + 1.0)))}
+        return dict(x=x, y=y, w=w, p=p, q=q), outs
+    record1("open_ranks", build, [{"x": f32(n, m, 4), "y": f32(n, 4, 3), "w": f32(4, 4), "p": B(p), "q": B(q)} for n, m, p, q in ((2, 3, 1, 1), (2, 3, 0, 1), (3, 2, 1, 0), (2, 4, 0, 0), (1, 2, 1, 1))])
+
+
+GENERAL = (deep_branches, loop_branches, sequences, beams, merges, unranked, kinds, complex_border, named_tables, open_ranks)

@@ -1,6 +1,6 @@
-// Decompositions of matrices: Eigen's Householder QR, divide-and-conquer SVD, symmetric eigensolver
-// and square root by Schur form, in double except for the eigensolver. No other file includes
-// Eigen's headers.
+// Decompositions and functions of matrices: Eigen's Householder QR, divide-and-conquer SVD,
+// symmetric eigensolver, square root and logarithm by Schur form, exponential by Pade
+// approximation, in double except for the eigensolver. No other file includes Eigen's headers.
 #define EIGEN_MPL2_ONLY
 #define EIGEN_NO_DEBUG
 #include "backends/cpu/algorithms/decompose.h"
@@ -10,6 +10,8 @@
 #include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
+#include <complex>
+#include <limits>
 #include <unsupported/Eigen/MatrixFunctions>
 
 #include "engine/tensor/dispatch.h"
@@ -49,6 +51,34 @@ Status RequireFinite(const Matrix& m) {
       std::all_of(m.data(), m.data() + m.size(), [](double v) { return std::isfinite(v); });
   if (finite) return Status();
   return InvalidArgument("the matrix holds numbers that are not finite");
+}
+
+// fn(matrix) for each square matrix of input 0, pairs of whose numbers are complex ones if Scalar
+// is; NaN where one is not finite.
+template <class Scalar, class F>
+Status MapMatrices(const Args& args, F&& fn) {
+  constexpr int kParts = sizeof(Scalar) / sizeof(double);
+  const Shape x = args.in(0).shape;
+  const int rank = x.rank() - (kParts - 1);
+  const int64_t size = x[rank - 1], numbers = size * size * kParts;
+  const int64_t count = size == 0 ? 0 : x.Product(0, rank - 2);
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (!std::is_integral_v<T>) {
+      for (int64_t k = 0; k < count && !args.threads.ended(); ++k) {
+        Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> m(size, size);
+        auto* parts = reinterpret_cast<double*>(m.data());
+        const T* in = args.In<T>(0) + k * numbers;
+        std::transform(in, in + numbers, parts, [](T v) { return static_cast<double>(v); });
+        if (std::all_of(parts, parts + numbers, [](double v) { return std::isfinite(v); })) {
+          m = fn(MatrixOf<Scalar>(m));
+        } else {
+          std::fill_n(parts, numbers, std::numeric_limits<double>::quiet_NaN());
+        }
+        Write(Eigen::Map<const Eigen::RowVectorXd>(parts, numbers), args.Out<T>(0) + k * numbers);
+      }
+    }
+  });
+  return Status();
 }
 
 // Calls fn(T{}, which, matrix) for each matrix of input 0.
@@ -151,6 +181,17 @@ Status MatrixSquareRoot(const NoAttrs&, const Args& args) {
     Write(root, args.Out<T>(0) + k * x.size());
     return Status();
   });
+}
+
+Status MatrixExponential(const MatrixExponentialAttrs& attrs, const Args& args) {
+  const auto exponential = [](const auto& x) { return std::decay_t<decltype(x)>(x.exp()); };
+  if (attrs.complex) return MapMatrices<std::complex<double>>(args, exponential);
+  return MapMatrices<double>(args, exponential);
+}
+
+Status MatrixLogarithm(const NoAttrs&, const Args& args) {
+  return MapMatrices<std::complex<double>>(
+      args, [](const auto& x) { return std::decay_t<decltype(x)>(x.log()); });
 }
 
 }  // namespace oncilla::cpu

@@ -10,5 +10,7 @@ Status Qr(const QrAttrs& attrs, const Args& args);
 Status Svd(const SvdAttrs& attrs, const Args& args);
 Status SymmetricEigen(const SymmetricEigenAttrs& attrs, const Args& args);
 Status MatrixSquareRoot(const NoAttrs& attrs, const Args& args);
+Status MatrixExponential(const MatrixExponentialAttrs& attrs, const Args& args);
+Status MatrixLogarithm(const NoAttrs& attrs, const Args& args);
 
 }  // namespace oncilla::cpu

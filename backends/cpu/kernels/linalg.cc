@@ -369,6 +369,8 @@ const KernelRow kRows[] = {
     Row<SymmetricEigen>("SymmetricEigen", kFloats),
     Row<Lu>("Lu", kFloats),
     Row<MatrixSquareRoot>("MatrixSquareRoot", kFloats),
+    Row<MatrixExponential>("MatrixExponential", kFloats),
+    Row<MatrixLogarithm>("MatrixLogarithm", kFloats),
 };
 
 }  // namespace

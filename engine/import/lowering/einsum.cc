@@ -1,8 +1,11 @@
 // Each label is one character. Letters stand for themselves; the axes that "..." covers get private
-// labels, equal for equal distance from the last of them.
+// labels, equal for equal distance from the last of them. If only the run knows the ranks of
+// operands with "...", all axes that it covers are merged into one with one label.
 #include "engine/import/lowering/einsum.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 
 namespace oncilla {
 namespace {
@@ -66,9 +69,98 @@ Result<std::string> ReadLabels(std::string_view text, int rank, std::string_view
   return out;
 }
 
+// The dots of operands as one axis, where only the run knows how many they stand for. Where several
+// operands have dots, these stretch to the sizes of all of them.
+class MergedDots {
+ public:
+  explicit MergedDots(Lowering& b) : b_(b) {}
+
+  bool empty() const { return operands_.empty(); }
+
+  Status Take(size_t i, std::string_view text) {
+    Dots dots = {.x = b_.in(i), .name = StrCat("operand", i)};
+    dots.front = static_cast<int64_t>(text.find("..."));
+    dots.back = static_cast<int64_t>(text.size()) - 3 - dots.front;
+    const double named = static_cast<double>(dots.front + dots.back);
+    ONCILLA_ASSIGN(const ValueId rank,
+                   b_.Add(RankAttrs{.to = DType::kI64}, {dots.x}, dots.name + "_rank"));
+    ONCILLA_ASSIGN(const ValueId least, b_.Scalar(DType::kI64, named));
+    ONCILLA_ASSIGN(const ValueId fits, b_.Add("GreaterEqual", {}, {rank, least}, "fits"));
+    const std::string message = StrCat("operand ", i, " has the labels ", text, " and the rank");
+    const ValueId what = b_.Constant(Tensor::Strings({}, {message}));
+    ONCILLA_TRY(b_.AddAll(AssertAttrs{}, {fits, what, rank}, dots.name + "_check").status());
+    const int64_t end = dots.back == 0 ? kToTheEnd : -dots.back;
+    ONCILLA_ASSIGN(dots.sizes, Sizes(dots.x, dots.front, end, dots.name + "_dots"));
+    if (sizes_ == kNoValue) {
+      sizes_ = dots.sizes;
+    } else {
+      ONCILLA_ASSIGN(sizes_, b_.Add("BroadcastSizes", {}, {sizes_, dots.sizes}, "dots"));
+    }
+    operands_.emplace(i, std::move(dots));
+    return {};
+  }
+
+  // After all were taken: operand i.
+  Result<ValueId> Merge(size_t i) const {
+    const Dots& dots = operands_.at(i);
+    ValueId x = dots.x;
+    ONCILLA_ASSIGN(const ValueId front, Sizes(x, 0, dots.front, dots.name + "_front"));
+    ValueId back = b_.Ints({});
+    if (dots.back > 0) {
+      ONCILLA_ASSIGN(back, Sizes(x, -dots.back, kToTheEnd, dots.name + "_back"));
+    }
+    if (operands_.size() > 1) {
+      // Ones in front of the dots, so that they end where those of all do.
+      ONCILLA_ASSIGN(const ValueId all, b_.Add("Shape", {}, {sizes_}, "all_dots"));
+      ONCILLA_ASSIGN(const ValueId own, b_.Add("Shape", {}, {dots.sizes}, "own_dots"));
+      ONCILLA_ASSIGN(const ValueId missing, b_.Add("Sub", {}, {all, own}, "missing_dots"));
+      ONCILLA_ASSIGN(const ValueId one, b_.Scalar(DType::kI64, 1));
+      ONCILLA_ASSIGN(const ValueId ones, b_.Add("Fill", {}, {missing, one}, "ones"));
+      ONCILLA_ASSIGN(const ValueId wide, Join({front, ones, dots.sizes, back}, "wide_shape"));
+      ONCILLA_ASSIGN(x, b_.Add("Reshape", {}, {x, wide}, dots.name + "_wide"));
+      ONCILLA_ASSIGN(const ValueId stretched, Join({front, sizes_, back}, "stretched_shape"));
+      ONCILLA_ASSIGN(x, b_.Add("Expand", {}, {x, stretched}, dots.name + "_stretched"));
+    }
+    ONCILLA_ASSIGN(const ValueId count,
+                   b_.Add("ReduceProd", ReduceAttrs{.keep_dims = true}, {sizes_}, "count"));
+    ONCILLA_ASSIGN(const ValueId shape, Join({front, count, back}, "merged_shape"));
+    ONCILLA_ASSIGN(x, b_.Add("Reshape", {}, {x, shape}, dots.name + "_merged"));
+    const auto axes = static_cast<size_t>(dots.front + dots.back + 1);
+    return b_.Add(EnsureShapeAttrs{.dims = std::vector<int64_t>(axes, -1)}, {x}, dots.name);
+  }
+
+  // The result, whose axis `place` is the one for the dots, with all of their axes.
+  Result<ValueId> Unmerge(ValueId y, int64_t place) const {
+    ONCILLA_ASSIGN(const ValueId front, Sizes(y, 0, place, "result_front"));
+    ONCILLA_ASSIGN(const ValueId back, Sizes(y, place + 1, kToTheEnd, "result_back"));
+    ONCILLA_ASSIGN(const ValueId shape, Join({front, sizes_, back}, "result_shape"));
+    return b_.Add("Reshape", {}, {y, shape});
+  }
+
+ private:
+  static constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
+  struct Dots {
+    ValueId x = kNoValue;
+    std::string name;
+    int64_t front = 0, back = 0;  // labels around the dots
+    ValueId sizes = kNoValue;
+  };
+
+  Result<ValueId> Sizes(ValueId x, int64_t begin, int64_t end, const std::string& role) const {
+    return b_.Add(ShapeAttrs{.start = begin, .end = end}, {x}, role);
+  }
+  Result<ValueId> Join(Values lists, const std::string& role) const {
+    return b_.Add(ConcatAttrs{.axis = 0}, std::move(lists), role);
+  }
+
+  Lowering& b_;
+  std::map<size_t, Dots> operands_;
+  ValueId sizes_ = kNoValue;  // of the dots of all
+};
+
 class Einsum {
  public:
-  explicit Einsum(Lowering& b) : b_(b) {}
+  explicit Einsum(Lowering& b) : b_(b), dots_(b) {}
 
   Result<ValueId> Lower(std::string equation) {
     std::erase(equation, ' ');
@@ -88,15 +180,17 @@ class Einsum {
         kept = WithoutRepeats(x.labels + y.labels);
         std::erase_if(kept, [&](char c) { return !Has(needed, c); });
       }
-      ONCILLA_ASSIGN(x.value, Product(x, y, kept, last ? "" : prefix_ + "all"));
+      ONCILLA_ASSIGN(x.value, Product(x, y, kept, last ? end_ : prefix_ + "all"));
       x.labels = kept;
     }
     if (operands_.size() == 1) {
       ONCILLA_TRY(SumAlone(x, out, "sum_x"));
-      ONCILLA_ASSIGN(x.value, Arrange(x, out, ""));
+      ONCILLA_ASSIGN(x.value, Arrange(x, out, end_));
       x.labels = out;
     }
-    return Spread(std::move(x), wanted);
+    ONCILLA_ASSIGN(const ValueId y, Spread(std::move(x), wanted));
+    if (dots_.empty()) return y;
+    return dots_.Unmerge(y, static_cast<int64_t>(wanted.find(kFirstPrivate)));
   }
 
  private:
@@ -110,28 +204,46 @@ class Einsum {
                   StrCat("operand", i));
   }
 
-  // Reads the operands, and returns the labels of the result.
+  Status ReadOperands(const std::vector<std::string_view>& texts) {
+    const auto has_dots = [&](size_t i) { return texts[i].find("...") != std::string_view::npos; };
+    Status open;  // why the rank of an operand with dots is not known
+    for (size_t i = 0; i < texts.size() && open.ok(); ++i) {
+      if (has_dots(i)) open = b_.Rank(i, StrCat("operand ", i)).status();
+    }
+    if (!open.ok() && !b_.RanksStayOpen()) return open;
+    for (size_t i = 0; i < texts.size() && !open.ok(); ++i) {
+      if (has_dots(i)) ONCILLA_TRY(dots_.Take(i, texts[i]));
+    }
+    if (!dots_.empty()) end_ = "merged";
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const std::string what = StrCat("operand ", i);
+      const bool merged = !dots_.empty() && has_dots(i);
+      ONCILLA_ASSIGN(const ValueId value, merged ? dots_.Merge(i) : Ranked(i, texts[i], what));
+      const int rank = b_.fact(value).shape.ranked() ? b_.fact(value).shape.rank() : -1;
+      ONCILLA_ASSIGN(const int axes, rank >= 0 ? Result<int>(rank) : b_.Rank(i, what));
+      ONCILLA_ASSIGN(std::string labels, ReadLabels(texts[i], axes, what));
+      Operand& x = operands_.emplace_back(Operand{value, std::move(labels)});
+      while (WithoutRepeats(x.labels) != x.labels) ONCILLA_TRY(TakeDiagonal(x, what));
+    }
+    return {};
+  }
+
+  // Fills the operands; the result's labels.
   Result<std::string> Read(const std::string& equation) {
     const size_t arrow = equation.find("->");
     const std::string_view left = std::string_view(equation).substr(0, arrow);
     if (static_cast<size_t>(std::count(left.begin(), left.end(), ',')) + 1 != b_.inputs()) {
       return Unsupported("the equation ", equation, " with ", b_.inputs(), " inputs");
     }
+    std::vector<std::string_view> texts;
     std::string all;
-    size_t spread = 0, begin = 0;
-    for (size_t i = 0; i < b_.inputs(); ++i) {
-      const std::string_view text = left.substr(begin, left.find(',', begin) - begin);
-      begin += text.size() + 1;
-      const std::string what = StrCat("operand ", i);
-      ONCILLA_ASSIGN(const ValueId value, Ranked(i, text, what));
-      const int rank = b_.fact(value).shape.ranked() ? b_.fact(value).shape.rank() : -1;
-      ONCILLA_ASSIGN(const int axes, rank >= 0 ? Result<int>(rank) : b_.Rank(i, what));
-      ONCILLA_ASSIGN(std::string labels, ReadLabels(text, axes, what));
-      spread = std::max(spread, PrivateOf(labels));
-      Operand& x = operands_.emplace_back(Operand{value, std::move(labels)});
-      while (WithoutRepeats(x.labels) != x.labels) ONCILLA_TRY(TakeDiagonal(x, what));
-      all += text;
+    for (size_t begin = 0; texts.size() < b_.inputs(); begin += texts.back().size() + 1) {
+      texts.push_back(left.substr(begin, left.find(',', begin) - begin));
+      all += texts.back();
     }
+    ONCILLA_TRY(ReadOperands(texts));
+    size_t spread = 0;
+    for (const Operand& x : operands_) spread = std::max(spread, PrivateOf(x.labels));
     std::string result;
     if (arrow != std::string::npos) {
       result = equation.substr(arrow + 2);
@@ -213,7 +325,7 @@ class Einsum {
         x.labels = order + label + label;
       }
     }
-    return b_.Transpose(x.value, PlacesOf(wanted, x.labels), "");
+    return b_.Transpose(x.value, PlacesOf(wanted, x.labels), end_);
   }
 
   // Sums over the axes of x that neither the other operands nor the result need.
@@ -360,7 +472,9 @@ class Einsum {
 
   Lowering& b_;
   std::vector<Operand> operands_;
-  std::string prefix_;  // of roles, if there are several products
+  MergedDots dots_;
+  std::string end_;     // the role of the last node but one that takes merged dots apart
+  std::string prefix_;  // of roles, where there are several products
 };
 
 }  // namespace

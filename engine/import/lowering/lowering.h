@@ -81,6 +81,9 @@ class Lowering {
   Result<int64_t> KnownInt(size_t input, std::string_view what) const;
   // The input's rank, which must be known, if only because the file states it.
   Result<int> Rank(size_t input, std::string_view what = "the input") const;
+  // Importing once more for what a run feeds (ImportRequest) would tell no rank that is not known
+  // now: then it is left to the run.
+  virtual bool RanksStayOpen() const { return false; }
 
  protected:
   Lowering(Graph& graph, std::string name, Values inputs)

@@ -15,6 +15,7 @@
 #include "engine/ops/data/records.h"
 #include "engine/ops/data/strings.h"
 #include "engine/ops/data/text.h"
+#include "engine/ops/math/decompose.h"
 #include "engine/ops/math/diagonal.h"
 #include "engine/ops/math/elementwise.h"
 #include "engine/ops/math/elementwise_program.h"
@@ -79,7 +80,7 @@ OF(DynamicStitch) OF(EditDistance) OF(EncodeImage) OF(EnsureShape) OF(ExtractGli
 OF(ExtractPatches) OF(EyeLike) OF(Flatten) OF(FoldColumns) OF(FormatStrings) OF(FractionalPool) OF(Gather)
 OF(GatherElements) OF(GatherND) OF(Gelu) OF(GridSample) OF(GroupNorm) OF(HardSigmoid)
 OF(HashStrings) OF(If) OF(InstanceNorm) OF(IsInf) OF(JpegShape) OF(LinearAttention) OF(ListDiff) OF(ListGet)
-OF(ListJoin) OF(ListReserve) OF(ListScatter) OF(ListSet) OF(ListSplit) OF(LpNormalize) OF(LpPool) OF(MatMul) OF(MatMulInteger) OF(MatMulPacked) OF(MaxPool) OF(MaxRoiPool)
+OF(ListJoin) OF(ListReserve) OF(ListScatter) OF(ListSet) OF(ListSplit) OF(LpNormalize) OF(LpPool) OF(MatMul) OF(MatMulInteger) OF(MatMulPacked) OF(MatrixExponential) OF(MaxPool) OF(MaxRoiPool)
 OF(NonMaxSuppression) OF(NormalizeWords) OF(OneHot) OF(Pad) OF(ParseExamples) OF(ParseNumbers)
 OF(Print) OF(PrintNumbers) OF(ProjectImage) OF(QuantizeRange) OF(RaggedGather) OF(RaggedRange)
 OF(RaggedToDense) OF(Rank) OF(ReadVariable) OF(ReduceJoin) OF(RegexReplace) OF(Requantize) OF(Reshape) OF(Resize)

@@ -150,18 +150,56 @@ Result<Values> LowerPlaces(Lowering& b) {
   return One(b.Transpose(columns, {1, 0}, ""));
 }
 
-// The condition of the old Select may be a vector that selects whole rows.
-Result<Values> LowerSelectRows(Lowering& b) {
-  ValueId condition = b.in(0);
-  ONCILLA_ASSIGN(const int condition_rank, b.Rank(0, "the condition"));
-  if (condition_rank == 1) {
-    ONCILLA_ASSIGN(const int rank, b.Rank(1, "the values"));
-    std::vector<int64_t> axes;
-    for (int64_t axis = 1; axis < rank; ++axis) axes.push_back(axis);
-    if (!axes.empty()) {
-      ONCILLA_ASSIGN(condition, b.Add("Unsqueeze", {}, {condition, b.Ints(axes)}, "condition"));
-    }
+Result<ValueId> WithTrailingAxes(Lowering& b, ValueId x, ValueId more, std::string_view role) {
+  const std::string name(role);
+  ONCILLA_ASSIGN(const ValueId own, b.Add("Shape", {}, {x}, name + "_shape"));
+  ONCILLA_ASSIGN(const ValueId count, b.Add("Reshape", {}, {more, b.Ints({1})}, name + "_more"));
+  ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kI64, 1));
+  ONCILLA_ASSIGN(const ValueId ones, b.Add("Fill", {}, {count, one}, name + "_ones"));
+  ONCILLA_ASSIGN(const ValueId shape,
+                 b.Add(ConcatAttrs{.axis = 0}, {own, ones}, name + "_wide_shape"));
+  return b.Add("Reshape", {}, {x, shape}, role);
+}
+
+namespace {
+
+// The condition of a Select whose ranks only the run knows, with the axes of the values.
+Result<ValueId> RowsOfOpenRank(Lowering& b) {
+  const RankAttrs wide = {.to = DType::kI64};
+  ONCILLA_ASSIGN(const ValueId own, b.Add(wide, {b.in(0)}, "condition_rank"));
+  ONCILLA_ASSIGN(const ValueId rank, b.Add(wide, {b.in(1)}, "rank"));
+  // One that is no vector has the shape of the values, or is one truth.
+  ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kI64, 1));
+  ONCILLA_ASSIGN(const ValueId same, b.Add("Equal", {}, {own, rank}, "same_rank"));
+  ONCILLA_ASSIGN(const ValueId few, b.Add("LessEqual", {}, {own, one}, "vector"));
+  ONCILLA_ASSIGN(const ValueId fits, b.Add("Or", {}, {same, few}, "fits"));
+  const ValueId text = b.Constant(Tensor::Strings(
+      {}, {"the condition must be a vector or have the rank of the values; the ranks are"}));
+  ONCILLA_TRY(b.AddAll(AssertAttrs{}, {fits, text, own, rank}, "check").status());
+  ONCILLA_ASSIGN(const ValueId more, b.Add("Sub", {}, {rank, own}, "more"));
+  return WithTrailingAxes(b, b.in(0), more, "condition");
+}
+
+// The condition of the old Select may be a vector that picks whole rows.
+Result<ValueId> RowsOf(Lowering& b) {
+  const ValueId condition = b.in(0);
+  const Result<int> condition_rank = b.Rank(0, "the condition");
+  if (condition_rank.ok() && *condition_rank != 1) return condition;
+  const Result<int> rank = b.Rank(1, "the values");
+  if (!condition_rank.ok() || !rank.ok()) {
+    if (b.RanksStayOpen()) return RowsOfOpenRank(b);
+    return condition_rank.ok() ? rank.status() : condition_rank.status();
   }
+  std::vector<int64_t> axes;
+  for (int64_t axis = 1; axis < *rank; ++axis) axes.push_back(axis);
+  if (axes.empty()) return condition;
+  return b.Add("Unsqueeze", {}, {condition, b.Ints(axes)}, "condition");
+}
+
+}  // namespace
+
+Result<Values> LowerSelectRows(Lowering& b) {
+  ONCILLA_ASSIGN(const ValueId condition, RowsOf(b));
   return One(b.Add(b.dtype(1) == DType::kString ? "ChooseStrings" : "Where", {},
                    {condition, b.in(1), b.in(2)}));
 }

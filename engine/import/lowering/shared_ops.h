@@ -19,6 +19,8 @@ Result<Values> LowerUnpackParts(Lowering& b, int64_t axis, int64_t count);
 Result<Values> LowerOneHotRows(Lowering& b, int64_t axis);
 // The coordinates of what is true or not zero, a row each.
 Result<Values> LowerPlaces(Lowering& b);
+// x with `more` (i64[]) axes of size one behind its own.
+Result<ValueId> WithTrailingAxes(Lowering& b, ValueId x, ValueId more, std::string_view role);
 // Inputs condition, x, y.
 Result<Values> LowerSelectRows(Lowering& b);
 // All inputs added up.

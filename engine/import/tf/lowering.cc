@@ -39,6 +39,24 @@ Status TfLowering::AssignVariable(std::string_view variable, ValueId value, std:
   return AddAll("AssignVariable", attrs, {value}, role).status();
 }
 
+bool TfLowering::RanksStayOpen() const {
+  const auto& inputs = module_.main.inputs();
+  return std::all_of(inputs.begin(), inputs.end(), [&](const NamedValue& input) {
+    const Fact& fact = module_.main.fact(input.value);
+    // Integers in a row may be a shape, whose length is a rank.
+    const PartialShape& shape = fact.shape;
+    return shape.ranked() && (!IsInteger(fact.dtype) || shape.rank() != 1 || shape.known());
+  });
+}
+
+bool TfLowering::SizesStayOpen() const {
+  const auto& inputs = module_.main.inputs();
+  return std::all_of(inputs.begin(), inputs.end(), [&](const NamedValue& input) {
+    const Fact& fact = module_.main.fact(input.value);
+    return fact.shape.known() && (!IsInteger(fact.dtype) || fact.shape.rank() > 2);
+  });
+}
+
 std::vector<std::span<const TfOpRow>> TfOpFamilies() {
   return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),     TfMatMulRows(),
           TfConvRows(),        TfMovementRows(), TfIndexingRows(), TfRecurrentRows(),

@@ -41,6 +41,10 @@ class TfLowering : public Lowering {
   // A variable of the node's own, which the source has not: its value before it is assigned.
   Result<ValueId> ReadOwnVariable(const std::string& variable, Tensor first, std::string_view role);
 
+  // The ranks, or all sizes too, of what is fed are known, and so are the numbers that fix others.
+  bool RanksStayOpen() const override;
+  bool SizesStayOpen() const;
+
   // A file that came with the model, by the path that its graph names.
   Result<std::shared_ptr<const MappedFile>> OpenAsset(const std::string& path) const {
     return source_.OpenAsset(path);

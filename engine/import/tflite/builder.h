@@ -4,6 +4,7 @@
 // share is a TfliteImportState.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,11 @@
 
 namespace oncilla {
 
+// The types of a hash table.
+struct TfliteTable {
+  DType keys, values;
+};
+
 struct TfliteImportState {
   const TfliteModel& model;
   std::shared_ptr<const void> owner;  // keeps the file's bytes
@@ -27,7 +33,8 @@ struct TfliteImportState {
   std::vector<char> effects = {};
   // Where given, no other variables are assigned.
   const std::unordered_set<std::string>* only = nullptr;
-  int depth = 0;  // of subgraphs that are inside of each other
+  std::map<std::string, TfliteTable> tables = {};  // by what their handles say
+  int depth = 0;                                   // of subgraphs that are inside of each other
   // Ops that may still be lowered: loops lower their bodies several times, loops in loops the more.
   int64_t budget = int64_t{1} << 21;
 };
@@ -39,7 +46,7 @@ class TfliteBuilder {
                 std::string prefix)
       : state_(state), graph_(graph), subgraph_(subgraph), prefix_(std::move(prefix)) {}
 
-  // What a tensor is from outside: a value, or a handle of the variable of this name.
+  // What a tensor is from outside: a value, or a handle of the variable or table of this name.
   void Give(int32_t tensor, ValueId value) { values_[tensor] = value; }
   void GiveHandle(int32_t tensor, std::string variable) { handles_[tensor] = std::move(variable); }
   // The tensors that computing these reads, with themselves.
@@ -50,7 +57,7 @@ class TfliteBuilder {
   bool failed() const { return any_failed_; }
   // kNoValue for what an unsupported op was to compute, and for handles.
   Result<ValueId> Value(int32_t tensor);
-  // The variable that a tensor is a handle of; empty when it is none.
+  // The variable or table that a tensor is a handle of; empty when it is none.
   std::string HandleOf(int32_t tensor) const;
   // What the file says of a tensor that is fed. Sizes that are open get names.
   static Result<Fact> InputFact(const TfliteTensor& tensor, std::string_view name);
@@ -67,6 +74,9 @@ class TfliteBuilder {
   // The name of a tensor for its value; empty where another value of the graph has it, as a file's
   // tensors may, and within calls.
   std::string ValueName(const TfliteTensor& tensor);
+  // In tables.cc: hash tables.
+  Result<Values> LowerTableHandle(const TfliteOp& op);
+  Result<Values> LowerTable(const TfliteOp& op, const std::string& name, const Values& inputs);
   // In control.cc: calls of other subgraphs, and variables.
   static bool IsControl(const TfliteOp& op);
   bool HasEffect(const TfliteOp& op) const;

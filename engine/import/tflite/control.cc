@@ -50,7 +50,7 @@ bool TfliteBuilder::IsControl(const TfliteOp& op) {
 }
 
 bool TfliteBuilder::HasEffect(const TfliteOp& op) const {
-  if (TfliteControlOf(op) == TfliteControl::kAssign) return true;
+  if (TfliteWrites(op)) return true;
   const std::vector<size_t> callees = TfliteCallees(op, state_.model.subgraphs.size());
   return std::any_of(callees.begin(), callees.end(),
                      [&](size_t callee) { return state_.effects[callee] != 0; });
@@ -81,6 +81,12 @@ Result<Values> TfliteBuilder::LowerControl(const TfliteOp& op, const std::string
       out = callee.ok() ? Inline(op, index, name, inputs, 0) : Result<Values>(callee.status());
       break;
     }
+    case TfliteControl::kTable:
+    case TfliteControl::kTableFind:
+    case TfliteControl::kTableImport:
+    case TfliteControl::kTableSize:
+      out = LowerTable(op, name, inputs);
+      break;
     default:
       out = LowerVariable(op, name, inputs);
   }
@@ -284,7 +290,6 @@ Result<Values> TfliteBuilder::LowerVariable(const TfliteOp& op, const std::strin
   }
   if (op.outputs.size() != 1 || op.outputs[0] == kNoTensor) return DataLoss("has no output");
   const TfliteTensor& stated = subgraph_.tensors[static_cast<size_t>(op.outputs[0])];
-  if (IsQuantised(stated)) return Unsupported("a quantised variable");
   ONCILLA_ASSIGN(Fact fact, InputFact(stated, ""));
   if (stated.shape.empty() && !stated.has_rank) fact.shape = PartialShape();
   if (!known) variables.push_back({variable, variable, Tensor()});

@@ -11,6 +11,14 @@ TfliteControl TfliteControlOf(const TfliteOp& op) {
       return TfliteControl::kWhile;
     case 129:
       return TfliteControl::kCallOnce;
+    case 136:
+      return TfliteControl::kTable;
+    case 137:
+      return TfliteControl::kTableFind;
+    case 138:
+      return TfliteControl::kTableImport;
+    case 139:
+      return TfliteControl::kTableSize;
     case 142:
       return TfliteControl::kHandle;
     case 143:
@@ -68,7 +76,7 @@ std::vector<char> TfliteEffects(const TfliteModel& model) {
   for (size_t i = 0; i < count; ++i) {
     for (const TfliteOp& op : model.subgraphs[i].ops) {
       for (size_t callee : TfliteCallees(op, count)) callers[callee].push_back(i);
-      if (TfliteControlOf(op) != TfliteControl::kAssign || effects[i] != 0) continue;
+      if (!TfliteWrites(op) || effects[i] != 0) continue;
       effects[i] = 1;
       work.push_back(i);
     }

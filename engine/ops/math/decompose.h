@@ -41,4 +41,14 @@ struct LuAttrs {
 
 // MatrixSquareRoot(x): the principal root; a matrix that has no real one fails the run.
 
+// MatrixExponential(x[.., n, n]); with `complex` x[.., n, n, 2], real and imaginary parts. Numbers
+// that are not finite give NaN, here and of MatrixLogarithm.
+struct MatrixExponentialAttrs {
+  bool complex = false;
+  void Fields(auto&& field) { field("complex", complex); }
+};
+
+// MatrixLogarithm(x[.., n, n, 2]): the principal logarithm of complex matrices, NaN where there is
+// none.
+
 }  // namespace oncilla

@@ -192,6 +192,25 @@ Result<Facts> InferLu(const LuAttrs& attrs, std::span<const Fact> in) {
   return Facts{Fact::Of(in[0].dtype, x), std::move(rows)};
 }
 
+// x holds square matrices of pairs: a real and an imaginary part.
+Result<Facts> InferSquarePairs(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireFloat(in[0], "x"));
+  const PartialShape& x = in[0].shape;
+  if (!x.ranked()) return Facts{Fact::Of(in[0].dtype, x)};
+  const int rank = x.rank();
+  if (rank < 3 || (x[rank - 1].known() && x[rank - 1].size != 2)) {
+    return InvalidArgument("x must hold matrices of complex numbers, not shape ", x);
+  }
+  Dim size;
+  const PartialShape parts(std::vector<Dim>(x.dims().begin(), x.dims().end() - 1));
+  ONCILLA_TRY(RequireSquare(Fact::Of(in[0].dtype, parts), "x", &size));
+  return Facts{Fact::Of(in[0].dtype, x)};
+}
+
+Result<Facts> InferExponential(const MatrixExponentialAttrs& attrs, std::span<const Fact> in) {
+  return attrs.complex ? InferSquarePairs({}, in) : InferSquare({}, in);
+}
+
 constexpr OpDef kLinalgOps[] = {
     Op<InferSquare>("Cholesky", {}),
     Op<InferInverse>("MatrixInverse", {}),
@@ -205,6 +224,8 @@ constexpr OpDef kLinalgOps[] = {
     Op<InferSymmetricEigen>("SymmetricEigen", {}),
     Op<InferLu>("Lu", {}),
     Op<InferSquare>("MatrixSquareRoot", {}),
+    Op<InferExponential>("MatrixExponential", {}),
+    Op<InferSquarePairs>("MatrixLogarithm", {}),
     Op<InferSparseMatMul>("SparseMatMul", {.inputs = {4, 4}, .plan_inputs = 0b100}),
 };
 

@@ -105,6 +105,8 @@ class Maker:
 
     def constant(self, name, value, q=None):
         value = np.array(value, order="C")
+        if value.dtype.kind in "OSU":
+            return self.strings(name, value)
         return self.tensor(name, value.shape, value.dtype, value.tobytes(), q)
 
     def nibbles(self, name, value, q):
@@ -145,10 +147,15 @@ class Maker:
             made.arrayIndices.values = np.array(indices, np.uint8)
         return made
 
+    def strings(self, name, value):
+        """Their number, where each begins, the end of all, and the bytes."""
+        texts = [t if isinstance(t, bytes) else t.encode() for t in value.ravel()]
+        head = 4 * (len(texts) + 2)
+        ends = np.cumsum([head] + [len(t) for t in texts])
+        return self.tensor(name, value.shape, "string", np.array([len(texts), *ends], np.int32).tobytes() + b"".join(texts))
+
     def text(self, name, text):
-        data = text.encode()
-        head = np.array([1, 12, 12 + len(data)], np.int32).tobytes()
-        return self.tensor(name, [1], "string", head + data)
+        return self.strings(name, np.array([text], object))
 
     def code(self, op):
         code = schema.OperatorCodeT()

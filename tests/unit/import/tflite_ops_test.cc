@@ -85,6 +85,8 @@ std::vector<TfliteCase> Cases(const std::string& path) {
 // Floats to a part of the largest, integers to the case's steps.
 std::string Difference(const TfliteCase& c, const Tensor& got, const Tensor& wanted) {
   if (got.desc() != wanted.desc()) return StrCat(got.desc(), " instead of ", wanted.desc());
+  if (got.dtype() == DType::kString)
+    return got.strings() == wanted.strings() ? "" : "other strings";
   const auto a = *ToDoubles(got), b = *ToDoubles(wanted);
   double top = 0;
   for (double v : b) top = std::isfinite(v) ? std::max(top, std::abs(v)) : top;

@@ -202,18 +202,29 @@ Result<Values> LowerPow(TfLowering& b) {
   return One(b.Add("Pow", {}, {b.in(0), b.in(1)}));
 }
 
-// A bias is along the channels: the last axis, or the second one of channels-first images.
+// The bias with an axis of size one for each of the input's behind its channels.
+Result<ValueId> ChannelsFirstBias(TfLowering& b) {
+  const Result<int> rank = b.Rank(0, "the input");
+  if (!rank.ok()) {
+    if (!b.RanksStayOpen()) return rank.status();
+    ONCILLA_ASSIGN(const ValueId own, b.Add(RankAttrs{.to = DType::kI64}, {b.in(0)}, "rank"));
+    ONCILLA_ASSIGN(const ValueId two, b.Scalar(DType::kI64, 2));
+    ONCILLA_ASSIGN(const ValueId more, b.Add("Sub", {}, {own, two}, "more"));
+    return WithTrailingAxes(b, b.in(1), more, "bias");
+  }
+  std::vector<int64_t> axes;
+  for (int64_t axis = 1; axis < *rank - 1; ++axis) axes.push_back(axis);
+  if (axes.empty()) return b.in(1);
+  return b.Add("Unsqueeze", {}, {b.in(1), b.Ints(axes)}, "bias");
+}
+
+// A bias runs along the channels: the last axis, or the second of channel-first images.
 Result<Values> LowerBiasAdd(TfLowering& b) {
   ValueId bias = b.in(1);
   if (b.op() == "BiasAdd") {
     ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
     if (layout.channels_first) {
-      ONCILLA_ASSIGN(const int rank, b.Rank(0, "the input"));
-      std::vector<int64_t> axes;
-      for (int64_t axis = 1; axis < rank - 1; ++axis) axes.push_back(axis);
-      if (!axes.empty()) {
-        ONCILLA_ASSIGN(bias, b.Add("Unsqueeze", {}, {bias, b.Ints(axes)}, "bias"));
-      }
+      ONCILLA_ASSIGN(bias, ChannelsFirstBias(b));
     }
   }
   return One(b.Add("Add", {}, {b.in(0), bias}));

@@ -233,6 +233,7 @@ constexpr TfOpRow kRows[] = {
     {"MatrixDiagPartV3", 3, "", LowerDiagPart},
     {"MatrixDiagV2", 5, "", LowerDiag},
     {"MatrixDiagV3", 5, "", LowerDiag},
+    {"MatrixExponential", 1, "MatrixExponential"},
     {"MatrixInverse", 1, "", LowerSolve},
     {"MatrixSetDiag", 2, "", LowerSetDiag},
     {"MatrixSetDiagV2", 3, "", LowerSetDiag},

@@ -202,6 +202,7 @@ constexpr TfOpRow kRows[] = {
     {"QuantizeAndDequantizeV4", 3, "", LowerRound},
     {"QuantizeDownAndShrinkRange", 3, "", LowerShrinkRange},
     {"QuantizeV2", 3, "", LowerQuantize},
+    {"QuantizedAdd", 6, "", LowerQuantizedAdd},
     {"QuantizedAvgPool", 3, "", LowerQuantizedAvgPool},
     {"QuantizedBiasAdd", 6, "", LowerQuantizedBiasAdd},
     {"QuantizedConcat", 4, "", LowerQuantizedConcat},
@@ -214,6 +215,9 @@ constexpr TfOpRow kRows[] = {
     {"QuantizedReshape", 4, "", LowerQuantizedReshape},
     {"RequantizationRange", 3, "", LowerRequantizationRange},
     {"Requantize", 5, "", LowerRequantize},
+    {"UniformDequantize", 3, "", LowerUniformDequantize},
+    {"UniformQuantize", 3, "", LowerUniformQuantize},
+    {"UniformRequantize", 5, "", LowerUniformRequantize},
 };
 
 }  // namespace

@@ -4,13 +4,15 @@
 // with the precision of each step.
 #include "engine/import/tf/ops/quantize_sums.h"
 
+#include <algorithm>
+
 #include "engine/import/tf/ops/formula.h"
 #include "engine/import/tf/ops/window.h"
 
 namespace oncilla {
 namespace {
 
-constexpr int64_t kQuint8 = 12, kQint32 = 13;
+constexpr int64_t kQint8 = 11, kQuint8 = 12, kQint32 = 13;
 constexpr double kLeast32 = -2147483648.0;
 
 Status RequireType(const TfLowering& b, std::string_view attr, int64_t number) {
@@ -44,34 +46,48 @@ class Numbers {
   const DType dtype_;
 };
 
-// The integers of `bits` bits as real numbers, the lowest of which is `lowest`.
+// The integers of a type: how many there are, and the lowest.
 struct Steps {
   double count, lowest;
+  DType dtype;
 };
-constexpr Steps kBytes = {256, 0}, kWords = {4294967296.0, kLeast32};
+constexpr Steps kBytes = {256, 0, DType::kU8}, kSignedBytes = {256, -128, DType::kI8};
+constexpr Steps kWords = {4294967296.0, kLeast32, DType::kI32};
+
+// Those of the type that an attribute names, which must be one of `types`.
+Result<Steps> StepsOf(const TfLowering& b, std::string_view attr, std::vector<int64_t> types) {
+  ONCILLA_ASSIGN(const int64_t found, b.attrs().TypeNumber(attr));
+  if (std::find(types.begin(), types.end(), found) == types.end()) {
+    return Unsupported("with ", attr, " of type ", found);
+  }
+  return found == kQint8 ? kSignedBytes : found == kQuint8 ? kBytes : kWords;
+}
 
 // `otherwise` if the range is a single number, else y.
 ValueId UnlessEmpty(TfFormula& f, ValueId least, ValueId most, ValueId otherwise, ValueId y) {
   return f("Where", {f("Equal", {least, most}), otherwise, y});
 }
 
-// The integer of a range that stands for a number, in f64, before it is clipped.
-ValueId StepOf(TfFormula& f, double number, ValueId least, ValueId most, const Steps& steps) {
+// Which integer of a range stands for a number, before it is cut to those that there are; f64.
+ValueId StepOf(TfFormula& f, ValueId number, ValueId least, ValueId most, const Steps& steps) {
   Numbers wide(f, DType::kF64);
   const ValueId extent = wide.From(f("Sub", {most, least}));
   const ValueId range = wide.Mul(extent, wide(steps.count / (steps.count - 1)));
   const ValueId scale = wide.Div(wide(steps.count), range);
-  const ValueId place = wide.Round(wide.Mul(wide(number), scale));
+  const ValueId place = wide.Round(wide.Mul(wide.From(number), scale));
   const ValueId first = wide.Round(wide.Mul(wide.From(least), scale));
   const ValueId step = wide.Add(wide.Sub(place, first), wide(steps.lowest));
   return UnlessEmpty(f, least, most, wide(steps.lowest), step);
+}
+ValueId StepOfNumber(TfFormula& f, double number, ValueId least, ValueId most, const Steps& steps) {
+  return StepOf(f, f.Number(DType::kF64, number), least, most, steps);
 }
 
 // The 8-bit integer that stands for zero. If the range does not contain zero there is none, and the
 // run fails.
 Result<ValueId> ZeroOf(TfLowering& b, TfFormula& f, ValueId least, ValueId most,
                        const std::string& operand) {
-  const ValueId step = StepOf(f, 0, least, most, kBytes);
+  const ValueId step = StepOfNumber(f, 0, least, most, kBytes);
   Numbers wide(f, DType::kF64);
   const ValueId inside = f("Equal", {step, wide.Clip(step, 0, 255)});
   ONCILLA_TRY(f.status());
@@ -90,16 +106,16 @@ Values RangeOfProducts(TfFormula& f, const Values& ranges) {
   return {narrow.Mul(step, narrow(kLeast32)), narrow.Mul(step, narrow(-kLeast32))};
 }
 
-// The real numbers (f32) that 32-bit integers stand for.
-ValueId RealOf(TfFormula& f, ValueId x, ValueId least, ValueId most) {
-  Numbers wide(f, DType::kF64);
+// The real number that an integer stands for (f32).
+ValueId RealOf(TfFormula& f, ValueId x, ValueId least, ValueId most, const Steps& steps) {
+  Numbers narrow(f, DType::kF32), wide(f, DType::kF64);
   const ValueId extent = wide.From(f("Sub", {most, least}));
-  const ValueId range = wide.Mul(extent, wide(kWords.count / (kWords.count - 1)));
-  const ValueId scale = wide.Div(range, wide(kWords.count));
-  const ValueId rounded_scale = wide.From(f.Cast(scale, DType::kF32));
-  const ValueId first =
-      wide.Mul(wide.Round(wide.Div(wide.From(least), rounded_scale)), rounded_scale);
-  const ValueId offset = wide.Sub(wide.From(x), wide(kWords.lowest));
+  const ValueId range = wide.Mul(extent, wide(steps.count / (steps.count - 1)));
+  const ValueId scale = wide.Div(range, wide(steps.count));
+  const ValueId single = narrow.From(scale);
+  const ValueId whole = wide.Round(wide.From(narrow.Div(least, single)));
+  const ValueId first = wide.From(narrow.Mul(narrow.From(whole), single));
+  const ValueId offset = wide.Sub(wide.From(x), wide(steps.lowest));
   const ValueId y = f.Cast(wide.Add(first, wide.Mul(offset, scale)), DType::kF32);
   return UnlessEmpty(f, least, most, least, y);
 }
@@ -108,8 +124,9 @@ ValueId RealOf(TfFormula& f, ValueId x, ValueId least, ValueId most) {
 Values UsedRange(TfFormula& f, TfLowering& b) {
   const ReduceAttrs all = {.keep_dims = false};
   const ValueId lowest = f("ReduceMin", all, {b.in(0)}), highest = f("ReduceMax", all, {b.in(0)});
-  const ValueId least = RealOf(f, lowest, b.in(1), b.in(2));
-  return {f("Min", {least, f.Number(DType::kF32, 0)}), RealOf(f, highest, b.in(1), b.in(2))};
+  const ValueId least = RealOf(f, lowest, b.in(1), b.in(2), kWords);
+  return {f("Min", {least, f.Number(DType::kF32, 0)}),
+          RealOf(f, highest, b.in(1), b.in(2), kWords)};
 }
 
 // Converts 32 bits to 8 in 16-bit fixed point: scale, shift, round, clip.
@@ -137,13 +154,15 @@ Result<ValueId> ToBytes(TfLowering& b, TfFormula& f, const Values& range, std::s
   return b.Cast(y, DType::kU8, role);
 }
 
-// The real numbers that 8-bit integers stand for, in single precision.
-ValueId RealOfBytes(TfFormula& f, ValueId x, ValueId least, ValueId most) {
+// The real numbers that integers stand for, in single precision.
+ValueId SingleOf(TfFormula& f, ValueId x, ValueId least, ValueId most, const Steps& steps) {
   Numbers narrow(f, DType::kF32), wide(f, DType::kF64);
   const ValueId extent = wide.From(f("Sub", {most, least}));
-  const ValueId step = f.Cast(wide.Div(extent, wide(255)), DType::kF32);
-  const ValueId first = narrow.Mul(narrow.Round(narrow.Div(least, step)), step);
-  return narrow.Add(UnlessEmpty(f, least, most, least, first), narrow.Mul(narrow.From(x), step));
+  const ValueId step = f.Cast(wide.Div(extent, wide(steps.count - 1)), DType::kF32);
+  const ValueId whole = narrow.From(wide.Round(wide.From(narrow.Div(least, step))));
+  ValueId first = UnlessEmpty(f, least, most, least, narrow.Mul(whole, step));
+  first = narrow.Sub(first, narrow.Mul(narrow(steps.lowest), step));
+  return narrow.Add(first, narrow.Mul(narrow.From(x), step));
 }
 
 // A range for conversion from real numbers to integers, in single precision.
@@ -156,12 +175,12 @@ class Target {
     scale_ = UnlessEmpty(f, least, most, narrow(0), scale);
     first_ = narrow.Sub(narrow.Round(narrow.Mul(least, scale_)), narrow(steps.lowest));
   }
-  ValueId StepsOf(ValueId real, DType dtype) const {
+  ValueId StepsOf(ValueId real) const {
     Numbers narrow(f_, DType::kF32);
     // The largest float below 2^31.
-    const double most = dtype == DType::kU8 ? 255 : 2147483520.0;
+    const double most = std::min(steps_.lowest + steps_.count - 1, 2147483520.0);
     const ValueId step = narrow.Sub(narrow.Round(narrow.Mul(real, scale_)), first_);
-    return f_.Cast(narrow.Clip(step, steps_.lowest, most), dtype);
+    return f_.Cast(narrow.Clip(step, steps_.lowest, most), steps_.dtype);
   }
 
  private:
@@ -169,6 +188,26 @@ class Target {
   const Steps steps_;
   ValueId scale_ = kNoValue, first_ = kNoValue;
 };
+
+// What bytes of one range are in one of 32 bits, as multiples of what the second is above the
+// first.
+ValueId Widened(TfFormula& f, ValueId x, ValueId low, ValueId high, ValueId least, ValueId most) {
+  Numbers wide(f, DType::kF64), whole(f, DType::kI64);
+  const auto place = [&](double byte) {
+    const ValueId real = RealOf(f, f.Number(DType::kU8, byte), low, high, kBytes);
+    return whole.From(StepOf(f, real, least, most, kWords));
+  };
+  const ValueId first = place(0), step = whole.Sub(place(1), first);
+  return whole.Clip(whole.Add(first, whole.Mul(whole.From(x), step)), kLeast32, -kLeast32 - 1);
+}
+
+// The same of a lone byte, rounded for itself.
+ValueId WidenedOne(TfFormula& f, ValueId x, ValueId low, ValueId high, ValueId least,
+                   ValueId most) {
+  Numbers whole(f, DType::kI64);
+  const ValueId step = StepOf(f, RealOf(f, x, low, high, kBytes), least, most, kWords);
+  return whole.Clip(whole.From(step), kLeast32, -kLeast32 - 1);
+}
 
 }  // namespace
 
@@ -214,8 +253,8 @@ Result<Values> LowerQuantizedMatMul(TfLowering& b) {
 
 // Both operands are converted to a 32-bit range that is 2^17 times as wide as the wider one.
 Result<Values> LowerQuantizedBiasAdd(TfLowering& b) {
-  ONCILLA_TRY(RequireType(b, "T1", kQuint8));
-  ONCILLA_TRY(RequireType(b, "T2", kQuint8));
+  ONCILLA_ASSIGN(const Steps steps, StepsOf(b, "T1", {kQint8, kQuint8}));
+  ONCILLA_ASSIGN(const Steps bias_steps, StepsOf(b, "T2", {kQint8, kQuint8}));
   ONCILLA_TRY(RequireType(b, "out_type", kQint32));
   TfFormula f(b);
   Numbers wide(f, DType::kF64);
@@ -224,24 +263,59 @@ Result<Values> LowerQuantizedBiasAdd(TfLowering& b) {
   most = f("Mul", {most, f.Number(DType::kF32, 131072)});
   const ValueId least = f("Neg", {most});
   const Target target(f, least, most, kWords);
-  const ValueId x = target.StepsOf(RealOfBytes(f, b.in(0), b.in(2), b.in(3)), DType::kI32);
-  const ValueId bias = target.StepsOf(RealOfBytes(f, b.in(1), b.in(4), b.in(5)), DType::kI32);
-  const ValueId zero =
-      f.Cast(wide.Clip(StepOf(f, 0, least, most, kWords), kLeast32, -kLeast32 - 1), DType::kI32);
+  const ValueId x = target.StepsOf(SingleOf(f, b.in(0), b.in(2), b.in(3), steps));
+  const ValueId bias = target.StepsOf(SingleOf(f, b.in(1), b.in(4), b.in(5), bias_steps));
+  const ValueId zero = f.Cast(
+      wide.Clip(StepOfNumber(f, 0, least, most, kWords), kLeast32, -kLeast32 - 1), DType::kI32);
   const ValueId moved = f("Add", {bias, zero});
   ONCILLA_TRY(f.status());
   ONCILLA_ASSIGN(const ValueId y, b.Add("Add", {}, {x, moved}));
   return Values{y, least, most};
 }
 
-// Inputs: x, y, and the ranges of both. Results: the products and their range.
+// x, y, ranges of both -> sums in a range of 32 bits, 2^14 times as wide as the largest number.
+Result<Values> LowerQuantizedAdd(TfLowering& b) {
+  ONCILLA_TRY(RequireType(b, "T1", kQuint8));
+  ONCILLA_TRY(RequireType(b, "T2", kQuint8));
+  ONCILLA_TRY(RequireType(b, "Toutput", kQint32));
+  TfFormula f(b);
+  Numbers whole(f, DType::kI64);
+  for (size_t i = 2; i < 6; i += 2) {
+    const ValueId wide = f("Greater", {b.in(i + 1), b.in(i)});
+    ONCILLA_TRY(f.status());
+    const ValueId text =
+        b.Constant(Tensor::Strings({}, {"max must be larger than min, which are"}));
+    const Values data = {wide, text, b.in(i + 1), b.in(i)};
+    ONCILLA_TRY(b.AddAll(AssertAttrs{}, data, StrCat("range", i / 2)).status());
+  }
+  const ValueId lowest = f("Min", {b.in(2), b.in(4)}), highest = f("Max", {b.in(3), b.in(5)});
+  ValueId most = f("Max", {f("Abs", {lowest}), f("Abs", {highest})});
+  most = f("Mul", {most, f.Number(DType::kF32, 16384)});
+  const ValueId least = f("Neg", {most});
+  // The first that is one number alone is that which the other is added to.
+  const auto is_one = [&](size_t i) {
+    return f("Equal", {f(SizeAttrs{}, {b.in(i)}), f.Number(DType::kI64, 1)});
+  };
+  const ValueId x_one = is_one(0), y_one = f("And", {is_one(1), f("Not", {x_one})});
+  const auto wide = [&](size_t i, ValueId one) {
+    const ValueId low = b.in(2 + 2 * i), high = b.in(3 + 2 * i);
+    return f("Where", {one, WidenedOne(f, b.in(i), low, high, least, most),
+                       Widened(f, b.in(i), low, high, least, most)});
+  };
+  const ValueId sum = f("Add", {wide(0, x_one), wide(1, y_one)});
+  ONCILLA_TRY(f.status());
+  ONCILLA_ASSIGN(const ValueId y, b.Cast(sum, DType::kI32, ""));
+  return Values{y, least, most};
+}
+
+// x, y, ranges of both -> products, their range.
 Result<Values> LowerQuantizedMul(TfLowering& b) {
   ONCILLA_TRY(RequireType(b, "T1", kQuint8));
   ONCILLA_TRY(RequireType(b, "T2", kQuint8));
   ONCILLA_TRY(RequireType(b, "Toutput", kQint32));
   TfFormula f(b);
   const auto above_zero = [&](size_t x, size_t least, size_t most) {
-    const ValueId zero = StepOf(f, 0, b.in(least), b.in(most), kBytes);
+    const ValueId zero = StepOfNumber(f, 0, b.in(least), b.in(most), kBytes);
     return f("Sub", {f.Cast(b.in(x), DType::kI64), f.Cast(zero, DType::kI64)});
   };
   const ValueId product = f("Mul", {above_zero(0, 2, 3), above_zero(1, 4, 5)});
@@ -272,7 +346,7 @@ Result<Values> LowerQuantizedAvgPool(TfLowering& b) {
 // Inputs: axis, values, their minima, their maxima. All are converted to the smallest range that
 // contains every range and zero.
 Result<Values> LowerQuantizedConcat(TfLowering& b) {
-  ONCILLA_TRY(RequireType(b, "T", kQuint8));
+  ONCILLA_ASSIGN(const Steps steps, StepsOf(b, "T", {kQuint8, kQint32}));
   ONCILLA_ASSIGN(const int64_t count, b.attrs().Int("N"));
   if (count < 1 || count > (1 << 20) || static_cast<size_t>(count) * 3 + 1 != b.inputs()) {
     return DataLoss("it has ", b.inputs(), " inputs for ", count, " values");
@@ -285,12 +359,16 @@ Result<Values> LowerQuantizedConcat(TfLowering& b) {
     least = f("Min", {least, b.in(1 + n + i)});
     most = f("Max", {most, b.in(1 + 2 * n + i)});
   }
-  const Target target(f, least, most, kBytes);
+  if (steps.lowest < 0) {  // of signed integers zero is the middle
+    most = f("Max", {f("Abs", {least}), f("Abs", {most})});
+    least = f("Neg", {most});
+  }
+  const Target target(f, least, most, steps);
   Values moved;
   for (size_t i = 0; i < n; ++i) {
     const ValueId x = b.in(1 + i), low = b.in(1 + n + i), high = b.in(1 + 2 * n + i);
     const ValueId same = f("And", {f("Equal", {low, least}), f("Equal", {high, most})});
-    const ValueId other = target.StepsOf(RealOfBytes(f, x, low, high), DType::kU8);
+    const ValueId other = target.StepsOf(SingleOf(f, x, low, high, steps));
     moved.push_back(f("Where", {same, x, other}));
   }
   ONCILLA_TRY(f.status());
@@ -300,13 +378,13 @@ Result<Values> LowerQuantizedConcat(TfLowering& b) {
 
 // Clips at zero, and for Relu6 also at six; the range stays the same.
 Result<Values> LowerQuantizedRelu(TfLowering& b) {
-  ONCILLA_TRY(RequireType(b, "Tinput", kQuint8));
-  ONCILLA_TRY(RequireType(b, "out_type", kQuint8));
+  ONCILLA_ASSIGN(const Steps steps, StepsOf(b, "Tinput", {kQuint8, kQint32}));
+  ONCILLA_TRY(RequireType(b, "out_type", steps.dtype == DType::kU8 ? kQuint8 : kQint32));
   TfFormula f(b);
   Numbers wide(f, DType::kF64);
   const auto bound = [&](double number) {
-    const ValueId step = StepOf(f, number, b.in(1), b.in(2), kBytes);
-    return f.Cast(wide.Clip(step, 0, 255), DType::kU8);
+    const ValueId step = StepOfNumber(f, number, b.in(1), b.in(2), steps);
+    return f.Cast(wide.Clip(step, steps.lowest, steps.lowest + steps.count - 1), steps.dtype);
   };
   const ValueId zero = bound(0);
   if (b.op() == "QuantizedRelu") {

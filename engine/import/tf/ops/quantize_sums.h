@@ -1,4 +1,5 @@
-// Rows on quantised tensors that compute with the integers, for the table of quantize.cc.
+// Rows on quantised tensors that compute with the integers, for the table of quantize.cc: by ranges
+// (quantize_sums.cc) and by scales (quantize_uniform.cc).
 #pragma once
 
 #include "engine/import/tf/lowering.h"
@@ -7,6 +8,7 @@ namespace oncilla {
 
 Result<Values> LowerQuantizedConv(TfLowering& b);
 Result<Values> LowerQuantizedMatMul(TfLowering& b);
+Result<Values> LowerQuantizedAdd(TfLowering& b);
 Result<Values> LowerQuantizedBiasAdd(TfLowering& b);
 Result<Values> LowerQuantizedMul(TfLowering& b);
 Result<Values> LowerQuantizedAvgPool(TfLowering& b);
@@ -15,5 +17,9 @@ Result<Values> LowerQuantizedRelu(TfLowering& b);
 Result<Values> LowerRequantizationRange(TfLowering& b);
 Result<Values> LowerRequantize(TfLowering& b);
 Result<Values> LowerShrinkRange(TfLowering& b);
+
+Result<Values> LowerUniformQuantize(TfLowering& b);
+Result<Values> LowerUniformDequantize(TfLowering& b);
+Result<Values> LowerUniformRequantize(TfLowering& b);
 
 }  // namespace oncilla

@@ -4,9 +4,12 @@
 // last axis of size two, for the real and imaginary parts. Only these rows see such tensors; the
 // importer uses them for every node that has a complex type among its attributes. Where complex
 // tensors enter or leave the model, it converts between both forms.
+#include <limits>
+#include <numbers>
+
 #include "engine/import/lowering/fourier.h"
 #include "engine/import/lowering/shared_ops.h"
-#include "engine/import/tf/lowering.h"
+#include "engine/import/tf/ops/formula.h"
 
 namespace oncilla {
 namespace {
@@ -287,10 +290,115 @@ Result<ValueId> Transform(TfLowering& b, ValueId x, int rank, int axis, int64_t 
 
 int Axes(std::string_view op) { return op.ends_with("3D") ? 3 : op.ends_with("2D") ? 2 : 1; }
 
+// Cosines and sines of the multiples of a turn's n-th part, [n, n], n being a vector of one number.
+// Divided by n for the inverse, which turns the other way.
+Values TurnsOf(TfFormula& f, ValueId n, DType dtype, bool inverse) {
+  const ValueId zero = f.Number(DType::kI64, 0), one = f.Number(DType::kI64, 1);
+  const ValueId size = f("Reshape", {n, f.Ints({})});
+  const ValueId points = f("Range", {zero, size, one});
+  const ValueId down = f("Unsqueeze", {points, f.Ints({1})});
+  const ValueId part = f.Cast(f("FloorMod", {f("Mul", {down, points}), size}), DType::kF64);
+  const ValueId wide = f.Cast(size, DType::kF64);
+  const double turn = (inverse ? -2 : 2) * std::numbers::pi;
+  const ValueId angle = f("Mul", {part, f("Div", {f.Number(DType::kF64, turn), wide})});
+  Values out = {f("Cos", {angle}), f("Sin", {angle})};
+  for (ValueId& matrix : out) {
+    if (inverse) matrix = f("Div", {matrix, wide});
+    matrix = f.Cast(matrix, dtype);
+  }
+  return out;
+}
+
+// Transforms of axes whose sizes, and number, are the run's: the matrices are made there.
+Result<Values> LowerOpenFft(TfLowering& b) {
+  constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
+  const DType dtype = b.dtype();
+  const bool inverse = b.op()[0] == 'I';
+  int64_t most = 1;
+  while (4 * (most + 1) * (most + 1) * BytesOf(dtype) <= kMostFourierBytes) ++most;
+  const auto part = [](int64_t which) { return Tensor::ScalarInt64(which); };
+  TfFormula f(b);
+  ValueId real = f(GatherAttrs{.axis = -1}, {b.in(0), b.Constant(part(0))});
+  ValueId imaginary = f(GatherAttrs{.axis = -1}, {b.in(0), b.Constant(part(1))});
+  for (int64_t i = 1; i <= Axes(b.op()); ++i) {
+    const ValueId whole = f("Shape", {real});
+    const ValueId n = f(ShapeAttrs{.start = -i, .end = i == 1 ? kToTheEnd : 1 - i}, {real});
+    const ValueId few = f("LessEqual", {n, f.Number(DType::kI64, static_cast<double>(most))});
+    ONCILLA_TRY(f.status());
+    const ValueId text = b.Constant(Tensor::Strings({}, {StrCat("more than ", most, " points")}));
+    ONCILLA_TRY(b.AddAll(AssertAttrs{}, {few, text, n}, StrCat("check", i)).status());
+    const Values turns = TurnsOf(f, n, dtype, inverse);
+    // Behind the second axis from the end, those that follow are one.
+    ValueId flat = kNoValue;
+    if (i > 2) {
+      const ValueId before = f(ShapeAttrs{.end = 1 - i}, {real});
+      const ValueId behind =
+          f("ReduceProd", ReduceAttrs{.keep_dims = true}, {f(ShapeAttrs{.start = 1 - i}, {real})});
+      flat = f(ConcatAttrs{.axis = 0}, {before, behind});
+    }
+    const auto times = [&](ValueId x, ValueId turn) {
+      if (i == 1) return f(MatMulAttrs{}, {x, turn});
+      const ValueId y = f(MatMulAttrs{}, {turn, flat == kNoValue ? x : f("Reshape", {x, flat})});
+      return flat == kNoValue ? y : f("Reshape", {y, whole});
+    };
+    const ValueId next = f("Add", {times(real, turns[0]), times(imaginary, turns[1])});
+    imaginary = f("Sub", {times(imaginary, turns[0]), times(real, turns[1])});
+    real = next;
+  }
+  ONCILLA_TRY(f.status());
+  return Complex(b).Join(real, imaginary);
+}
+
+// The axes in front of those that are transformed: as they are, or one where their number is the
+// run's.
+class Batches {
+ public:
+  // x with `axes` axes behind its batches.
+  static Result<Batches> Of(TfLowering& b, int axes, std::string_view what) {
+    Batches out;
+    const Result<int> rank = b.Rank(0, what);
+    if (rank.ok() || !b.RanksStayOpen()) {
+      ONCILLA_ASSIGN(out.rank_, rank);
+      out.x_ = b.in(0);
+      return out;
+    }
+    TfFormula f(b);
+    out.sizes_ = f(ShapeAttrs{.end = -axes}, {b.in(0)});
+    const ValueId one = f("ReduceProd", ReduceAttrs{.keep_dims = true}, {out.sizes_});
+    const ValueId own = f(ShapeAttrs{.start = -axes}, {b.in(0)});
+    const ValueId x = f("Reshape", {b.in(0), f(ConcatAttrs{.axis = 0}, {one, own})});
+    out.rank_ = axes + 1;
+    out.x_ =
+        f(EnsureShapeAttrs{.dims = std::vector<int64_t>(static_cast<size_t>(out.rank_), -1)}, {x});
+    ONCILLA_TRY(f.status());
+    return out;
+  }
+  int rank() const { return rank_; }
+  ValueId x() const { return x_; }
+  // The role of the last node that is not the batches' own.
+  std::string_view role() const { return sizes_ == kNoValue ? "" : "merged"; }
+  Result<Values> Done(TfLowering& b, ValueId y) const {
+    if (sizes_ == kNoValue) return Values{y};
+    ONCILLA_ASSIGN(const ValueId own, b.Add(ShapeAttrs{.start = 1}, {y}, "own_shape"));
+    ONCILLA_ASSIGN(const ValueId shape, b.Add(ConcatAttrs{.axis = 0}, {sizes_, own}, "shape"));
+    return One(b.Add("Reshape", {}, {y, shape}));
+  }
+
+ private:
+  int rank_ = 0;
+  ValueId x_ = kNoValue, sizes_ = kNoValue;
+};
+
 Result<Values> LowerFft(TfLowering& b) {
   Complex c(b);
-  ONCILLA_ASSIGN(const int rank, c.Rank(0));
   const int axes = Axes(b.op());
+  const PartialShape& shape = b.in_fact(0).shape;
+  bool open = !shape.ranked();
+  for (int i = 1; i <= axes && !open && i < shape.rank(); ++i) {
+    open = !shape[shape.rank() - 1 - i].known();
+  }
+  if (open && b.SizesStayOpen()) return LowerOpenFft(b);
+  ONCILLA_ASSIGN(const int rank, c.Rank(0));
   if (rank < axes) return InvalidArgument("Input must have rank of at least ", axes);
   ValueId x = b.in(0);
   for (int i = 1; i <= axes; ++i) {
@@ -304,13 +412,14 @@ Result<Values> LowerFft(TfLowering& b) {
 
 // A real transform to bins along the last axis, then complex ones along the other axes.
 Result<Values> LowerRfft(TfLowering& b) {
-  ONCILLA_ASSIGN(const int rank, b.Rank(0, "the signal"));
   ONCILLA_ASSIGN(const std::vector<int64_t> lengths, b.KnownInts(1, "fft_length"));
   const int axes = Axes(b.op());
+  ONCILLA_ASSIGN(const Batches batches, Batches::Of(b, axes, "the signal"));
+  const int rank = batches.rank();
   if (static_cast<int>(lengths.size()) != axes || rank < axes) {
     return InvalidArgument("fft_length has ", lengths.size(), " elements for ", axes, " axes");
   }
-  ValueId x = b.in(0);
+  ValueId x = batches.x();
   const DType dtype = b.in_fact(0).dtype;
   for (int i = 0; i < axes; ++i) {
     ONCILLA_ASSIGN(
@@ -327,18 +436,18 @@ Result<Values> LowerRfft(TfLowering& b) {
     ONCILLA_ASSIGN(x, Transform(b, x, rank, rank - i, lengths[static_cast<size_t>(axes - i)], false,
                                 StrCat("axis", i)));
   }
-  return Values{x};
+  return batches.Done(b, x);
 }
 
 Result<Values> LowerIrfft(TfLowering& b) {
-  Complex c(b);
-  ONCILLA_ASSIGN(const int rank, c.Rank(0));
   ONCILLA_ASSIGN(const std::vector<int64_t> lengths, b.KnownInts(1, "fft_length"));
   const int axes = Axes(b.op());
+  ONCILLA_ASSIGN(const Batches batches, Batches::Of(b, axes + 1, "a complex tensor"));
+  const int rank = batches.rank() - 1;  // without the axis of parts
   if (static_cast<int>(lengths.size()) != axes || rank < axes) {
     return InvalidArgument("fft_length has ", lengths.size(), " elements for ", axes, " axes");
   }
-  ValueId x = b.in(0);
+  ValueId x = batches.x();
   const DType dtype = b.in_fact(0).dtype;
   const int64_t n = lengths.back(), bins = n / 2 + 1;
   for (int i = 0; i < axes; ++i) {
@@ -354,7 +463,12 @@ Result<Values> LowerIrfft(TfLowering& b) {
   flat.push_back(2 * bins);
   ONCILLA_ASSIGN(x, b.Add(ReshapeAttrs{.zero_copies = true}, {x, b.Ints(flat)}, "flat"));
   const Tensor matrix = RealInverseMatrix(dtype, n).Reshaped({2 * bins, n});
-  return One(b.Add("MatMul", {}, {x, b.Constant(matrix)}));
+  ONCILLA_ASSIGN(x, b.Add("MatMul", {}, {x, b.Constant(matrix)}, batches.role()));
+  return batches.Done(b, x);
+}
+
+Result<Values> LowerExponential(TfLowering& b) {
+  return One(b.Add(MatrixExponentialAttrs{.complex = true}, {b.in(0)}));
 }
 
 constexpr TfOpRow kRows[] = {
@@ -381,6 +495,8 @@ constexpr TfOpRow kRows[] = {
     {"IRFFT3D", 2, "", LowerIrfft},
     {"Identity", 1, "", LowerIdentity},
     {"Imag", 1, "", LowerPart},
+    {"MatrixExponential", 1, "", LowerExponential},
+    {"MatrixLogarithm", 1, "MatrixLogarithm"},
     {"Mul", 2, "", LowerProduct},
     {"Mean", 2, "", LowerReduce<kMean>},
     {"Neg", 1, "Neg"},

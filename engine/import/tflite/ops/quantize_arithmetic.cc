@@ -111,8 +111,126 @@ Result<Values> LowerQuantisedProduct(TfliteLowering& b, int64_t activation) {
   return One(TfliteRequantised(b, product, {double{factor}}, activation));
 }
 
-// The quotients of all pairs of bytes are in a table.
+namespace {
+
+// What Quotient does in its steps, for integers of 16 bits: tables of each operand, and arithmetic
+// of 64 bits.
+class WideQuotient {
+ public:
+  explicit WideQuotient(TfliteLowering& b) : b_(b) {}
+
+  Result<ValueId> Of(ValueId x, ValueId y, const TfliteFixedPoint& factor) {
+    ONCILLA_TRY(FillTables(factor.shift));
+    const auto at = [&](const char* role, const std::vector<int64_t>& table, ValueId place) {
+      const ValueId list = b_.Ints(table);
+      return b_.Add(GatherAttrs{.negative_indices = false}, {list, place}, role);
+    };
+    ONCILLA_ASSIGN(const ValueId middle, Number(1 << 15));
+    ONCILLA_ASSIGN(const ValueId y_place, b_.Add("Add", {}, {y, middle}, "y_place"));
+    ONCILLA_ASSIGN(const ValueId sign, at("y_sign", y_sign_, y_place));
+    ONCILLA_ASSIGN(const ValueId inverse, at("y_inverse", y_inverse_, y_place));
+    ONCILLA_ASSIGN(const ValueId y_shift, at("y_shift", y_shift_, y_place));
+    ONCILLA_ASSIGN(const ValueId turned, b_.Add("Mul", {}, {x, sign}, "turned"));
+    ONCILLA_ASSIGN(const ValueId x_place, b_.Add("Add", {}, {turned, middle}, "x_place"));
+    ONCILLA_ASSIGN(const ValueId full, at("x_full", x_full_, x_place));
+    ONCILLA_ASSIGN(const ValueId x_room, at("x_room", x_room_, x_place));
+    ONCILLA_ASSIGN(const ValueId fine, Times(full, inverse, "fine"));
+    ONCILLA_ASSIGN(const ValueId multiplier, Number(factor.multiplier));
+    ONCILLA_ASSIGN(const ValueId high, Times(fine, multiplier, "high"));
+    ONCILLA_ASSIGN(const ValueId shift, b_.Add("Sub", {}, {y_shift, x_room}, "shift"));
+    return Shifted(high, shift);
+  }
+
+ private:
+  // Beyond, nothing is left of 32 bits.
+  static constexpr int64_t kMostRight = 40, kMostLeft = 31;
+
+  Result<ValueId> Number(int64_t value) {
+    return b_.Scalar(DType::kI64, static_cast<double>(value));
+  }
+
+  Status FillTables(int factor_shift) {
+    constexpr int64_t kLeast = -(1 << 15), kMost = 1 << 15;
+    for (int64_t v = kLeast; v <= kMost; ++v) {
+      const auto narrow = static_cast<int32_t>(v);
+      const FixedReciprocal inverse =
+          v == 0 ? FixedReciprocal() : ReciprocalOf(std::abs(narrow), 31);
+      y_sign_.push_back(v < 0 ? -1 : 1);
+      y_inverse_.push_back(inverse.raw);
+      y_shift_.push_back(factor_shift - inverse.bits);
+      const int room = HeadroomOf(narrow);
+      x_full_.push_back(static_cast<int32_t>(static_cast<uint32_t>(narrow) << room));
+      x_room_.push_back(room);
+    }
+    return {};
+  }
+
+  // The upper half of twice a product, rounded.
+  Result<ValueId> Times(ValueId x, ValueId y, const std::string& role) {
+    ONCILLA_ASSIGN(const ValueId half, Number(1 << 30));
+    ONCILLA_ASSIGN(const ValueId by, Number(int64_t{1} << 31));
+    ONCILLA_ASSIGN(const ValueId product, b_.Add("Mul", {}, {x, y}, role + "_product"));
+    ONCILLA_ASSIGN(const ValueId moved, b_.Add("Add", {}, {product, half}, role + "_moved"));
+    return b_.Add("FloorDiv", {}, {moved, by}, role);
+  }
+
+  // x * 2^shift: to the left it is cut, to the right rounded, ties away from zero.
+  Result<ValueId> Shifted(ValueId x, ValueId shift) {
+    std::vector<int64_t> left, right;
+    for (int64_t by = -kMostRight; by <= kMostLeft; ++by) {
+      left.push_back(int64_t{1} << std::max<int64_t>(by, 0));
+      right.push_back(int64_t{1} << std::max<int64_t>(-by, 0));
+    }
+    ONCILLA_ASSIGN(const ValueId least, Number(-kMostRight));
+    ONCILLA_ASSIGN(const ValueId most, Number(kMostLeft));
+    ONCILLA_ASSIGN(const ValueId cut, b_.Add("Clip", {}, {shift, least, most}, "shift_cut"));
+    ONCILLA_ASSIGN(const ValueId place, b_.Add("Sub", {}, {cut, least}, "shift_place"));
+    const GatherAttrs gather = {.negative_indices = false};
+    ONCILLA_ASSIGN(const ValueId up, b_.Add(gather, {b_.Ints(left), place}, "up"));
+    ONCILLA_ASSIGN(const ValueId down, b_.Add(gather, {b_.Ints(right), place}, "down"));
+    ONCILLA_ASSIGN(const ValueId sign, b_.Add("Sign", {}, {x}, "sign"));
+    ONCILLA_ASSIGN(const ValueId size, b_.Add("Abs", {}, {x}, "size"));
+    ONCILLA_ASSIGN(const ValueId large, b_.Add("Mul", {}, {size, up}, "large"));
+    ONCILLA_ASSIGN(const ValueId one, Number(1 << 30));
+    ONCILLA_ASSIGN(const ValueId held, b_.Add("Min", {}, {large, one}, "held"));
+    // (2 |x| + 2^by) / 2^(by + 1), which is |x| where nothing is shifted to the right.
+    ONCILLA_ASSIGN(const ValueId two, Number(2));
+    ONCILLA_ASSIGN(const ValueId twice, b_.Add("Mul", {}, {size, two}, "twice"));
+    ONCILLA_ASSIGN(const ValueId above, b_.Add("Add", {}, {twice, down}, "above"));
+    ONCILLA_ASSIGN(const ValueId steps, b_.Add("Mul", {}, {down, two}, "steps"));
+    ONCILLA_ASSIGN(const ValueId small, b_.Add("FloorDiv", {}, {above, steps}, "small"));
+    ONCILLA_ASSIGN(const ValueId none, Number(0));
+    ONCILLA_ASSIGN(const ValueId grows, b_.Add("Greater", {}, {shift, none}, "grows"));
+    ONCILLA_ASSIGN(const ValueId moved, b_.Add("Where", {}, {grows, held, small}, "moved"));
+    return b_.Add("Mul", {}, {moved, sign}, "quotient");
+  }
+
+  TfliteLowering& b_;
+  // By the operand plus 2^15.
+  std::vector<int64_t> y_sign_, y_inverse_, y_shift_, x_full_, x_room_;
+};
+
+Result<Values> LowerWideQuotient(TfliteLowering& b, int64_t activation) {
+  ONCILLA_TRY(CheckTfliteIntegers(b, 2));
+  const TfliteTensor& to = b.output_tensor();
+  const float scale = ScaleOf(b.tensor(0)) / (ScaleOf(b.tensor(1)) * ScaleOf(to));
+  ONCILLA_ASSIGN(const TfliteFixedPoint factor, TfliteFixedPointOf(double{scale}));
+  ONCILLA_ASSIGN(const TfliteIntegers range, TfliteActivated(to, b.output_type(), activation));
+  ONCILLA_TRY(TfliteRequireNotZero(b, 1));
+  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kI64, "x"));
+  ONCILLA_ASSIGN(const ValueId y, b.Cast(b.in(1), DType::kI64, "y"));
+  ONCILLA_ASSIGN(const ValueId quotient, WideQuotient(b).Of(x, y, factor));
+  ONCILLA_ASSIGN(const ValueId least, b.Scalar(DType::kI64, range.least));
+  ONCILLA_ASSIGN(const ValueId most, b.Scalar(DType::kI64, range.most));
+  ONCILLA_ASSIGN(const ValueId cut, b.Add("Clip", {}, {quotient, least, most}, "cut"));
+  return One(b.Cast(cut, b.output_type(), ""));
+}
+
+}  // namespace
+
+// Every pair of bytes has its quotient in a table.
 Result<Values> LowerQuantisedQuotient(TfliteLowering& b, int64_t activation) {
+  if (b.output_type() == DType::kI16) return LowerWideQuotient(b, activation);
   ONCILLA_TRY(CheckTfliteBytes(b, 2));
   const TfliteTensor &x = b.tensor(0), &y = b.tensor(1), &to = b.output_tensor();
   ONCILLA_ASSIGN(const TfliteFixedPoint factor,

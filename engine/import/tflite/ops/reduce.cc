@@ -1,6 +1,7 @@
 // TFLite's reductions: over axes, along one axis, and top k.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <set>
 
 #include "engine/import/tflite/ops/quantize.h"
@@ -23,8 +24,8 @@ Result<Values> LowerReduce(TfliteLowering& b) {
                    {b.in(0), b.in(1)}));
 }
 
-// The number of elements of x per element of the result, on which the factor of a mean depends.
-Result<int64_t> CountOf(TfliteLowering& b) {
+// The axes that are reduced, each once and in order.
+Result<std::set<int>> AxesOf(TfliteLowering& b) {
   ONCILLA_ASSIGN(const std::vector<int64_t> axes, b.KnownInts(1, "the axes"));
   const PartialShape& shape = b.in_fact(0).shape;
   if (!shape.ranked()) return Unsupported("of an input without a rank");
@@ -33,8 +34,15 @@ Result<int64_t> CountOf(TfliteLowering& b) {
     ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, shape.rank()));
     distinct.insert(at);
   }
+  return distinct;
+}
+
+// How many elements of x come to one of the result, which its factor depends on.
+Result<int64_t> CountOf(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const std::set<int> axes, AxesOf(b));
+  const PartialShape& shape = b.in_fact(0).shape;
   int64_t count = 1;
-  for (const int axis : distinct) {
+  for (const int axis : axes) {
     if (!shape[axis].known()) return Unsupported("along axis ", axis, " of ", shape);
     count = SaturatingMul(count, shape[axis].size);
   }
@@ -67,6 +75,56 @@ Result<Values> LowerQuantisedSum(TfliteLowering& b) {
       TfliteFixedBy(b, sum, {factor}, RequantizeAttrs(), b.output_type(), TfliteZeroOf(to), ""));
 }
 
+// Input 0 in 64 bits, less its zero point, with the axes that are reduced as its last one, in steps
+// along it. Of each the size is one.
+Result<Values> StepsOf(TfliteLowering& b, const std::set<int>& axes, int64_t count) {
+  const int rank = b.in_fact(0).shape.rank();
+  std::vector<int64_t> perm;
+  for (int axis = 0; axis < rank; ++axis) {
+    if (!axes.contains(axis)) perm.push_back(axis);
+  }
+  std::vector<int64_t> sizes(perm.size(), 0);  // as they are
+  sizes.push_back(count);
+  perm.insert(perm.end(), axes.begin(), axes.end());
+  ONCILLA_ASSIGN(ValueId x, TfliteMoved(b, 0, DType::kI64));
+  ONCILLA_ASSIGN(x, b.Transpose(x, std::move(perm), "ordered"));
+  ONCILLA_ASSIGN(x,
+                 b.Add(ReshapeAttrs{.zero_copies = true}, {x, b.Ints(std::move(sizes))}, "list"));
+  if (count == 1) return Values{x};
+  return b.AddAll(SplitAttrs{.axis = -1, .parts = count}, {x}, "steps");
+}
+
+// Each step of a product is brought to an equal part of the output's scale, so that none outgrows
+// 32 bits.
+Result<Values> LowerQuantisedProduct(TfliteLowering& b) {
+  constexpr int64_t kMostSteps = 256;  // of which each is three nodes
+  ONCILLA_ASSIGN(const bool keep_dims, b.Flag(0));
+  ONCILLA_TRY(CheckTfliteIntegers(b, 1));
+  if (b.dtype() == DType::kU8) return Unsupported("a product of u8");
+  ONCILLA_ASSIGN(const std::set<int> axes, AxesOf(b));
+  ONCILLA_ASSIGN(const int64_t count, CountOf(b));
+  if (count < 1 || count > kMostSteps) return Unsupported("a product of ", count, " elements");
+  const TfliteTensor& to = b.output_tensor();
+  const double root = std::pow(double{to.quantization.scale[0]}, 1.0 / static_cast<double>(count));
+  ONCILLA_ASSIGN(const TfliteFixedPoint factor,
+                 TfliteFixedPointOf(double{b.tensor(0).quantization.scale[0]} / root));
+  ONCILLA_ASSIGN(const Values steps, StepsOf(b, axes, count));
+  ValueId product = steps[0];
+  for (size_t i = 1; i < steps.size(); ++i) {
+    const std::string role = StrCat("product", i);
+    ONCILLA_ASSIGN(product, b.Add("Mul", {}, {product, steps[i]}, role));
+    ONCILLA_ASSIGN(product,
+                   TfliteFixedBy(b, product, {factor}, {}, DType::kI32, 0, role + "_scaled"));
+    ONCILLA_ASSIGN(product, b.Cast(product, DType::kI64, role + "_wide"));
+  }
+  ONCILLA_ASSIGN(const ValueId cut,
+                 TfliteFixedBy(b, product, {factor}, {}, b.output_type(), TfliteZeroOf(to), "cut"));
+  const bool back = keep_dims && !axes.empty();
+  ONCILLA_ASSIGN(const ValueId y, b.Add("Squeeze", {}, {cut, b.Ints({-1})}, back ? "without" : ""));
+  if (!back) return Values{y};
+  return One(b.Unsqueeze(y, std::vector<int64_t>(axes.begin(), axes.end()), ""));
+}
+
 template <bool kMost>
 Result<Values> LowerArg(TfliteLowering& b) {
   b.Ignore(0);  // the output's type decides
@@ -97,7 +155,8 @@ constexpr TfliteOpRow kRows[] = {
     {"REDUCE_ANY", 2, Options::kReducer, "", LowerReduce<kAny>},
     {"REDUCE_MAX", 2, Options::kReducer, "", LowerReduce<kMax>, TfliteQuantised::kMoved},
     {"REDUCE_MIN", 2, Options::kReducer, "", LowerReduce<kMin>, TfliteQuantised::kMoved},
-    {"REDUCE_PROD", 2, Options::kReducer, "", LowerReduce<kProd>},
+    {"REDUCE_PROD", 2, Options::kReducer, "", LowerReduce<kProd>, TfliteQuantised::kTaken,
+     LowerQuantisedProduct},
     {"SUM", 2, Options::kReducer, "", LowerReduce<kSum>, TfliteQuantised::kTaken,
      LowerQuantisedSum<false>},
     {"TOPK_V2", 2, Options::kNone, "", LowerTopK, TfliteQuantised::kMoved},
