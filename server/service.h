@@ -103,6 +103,9 @@ class Service {
   absl::StatusOr<TraceSettings::Values> Tracing(const std::string& model,
                                                 const TraceSettings::Values& values);
 
+  // Which events the log has; those of `values` are set before.
+  absl::StatusOr<LogSettings::Values> Logging(const LogSettings::Values& values);
+
   // Notes what the models hold of each device now; called every few seconds.
   void SampleMemory() { history_.Add(MemoryNow()); }
   // What all models hold of each device, summed.

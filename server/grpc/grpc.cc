@@ -75,6 +75,12 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
       return Put(service_->Tracing(request->model_name(), FromMessage(*request)), response);
     });
   }
+  ServerUnaryReactor* LogSettings(CallbackServerContext* context,
+                                  const inference::LogSettingsRequest* request,
+                                  inference::LogSettingsResponse* response) override {
+    return Reply(context, "LogSettings", true,
+                 [&] { return Put(service_->Logging(FromMessage(*request)), response); });
+  }
   ServerUnaryReactor* ModelInfer(CallbackServerContext* context,
                                  const inference::ModelInferRequest* request,
                                  inference::ModelInferResponse* response) override {

@@ -263,6 +263,32 @@ void ToMessage(const TraceSettings::Values& settings, inference::TraceSettingRes
   }
 }
 
+LogSettings::Values FromMessage(const inference::LogSettingsRequest& message) {
+  LogSettings::Values values;
+  for (const auto& [name, setting] : message.settings()) {
+    LogSettings::Value& value = values[name];
+    if (setting.has_bool_param())
+      value = setting.bool_param();
+    else if (setting.has_uint32_param())
+      value = uint64_t{setting.uint32_param()};
+    else if (setting.has_string_param())
+      value = setting.string_param();
+  }
+  return values;
+}
+
+void ToMessage(const LogSettings::Values& settings, inference::LogSettingsResponse* message) {
+  for (const auto& [name, value] : settings) {
+    auto& setting = (*message->mutable_settings())[name];
+    if (const bool* flag = std::get_if<bool>(&value))
+      setting.set_bool_param(*flag);
+    else if (const uint64_t* number = std::get_if<uint64_t>(&value))
+      setting.set_uint32_param(static_cast<uint32_t>(*number));
+    else if (const std::string* text = std::get_if<std::string>(&value))
+      setting.set_string_param(*text);
+  }
+}
+
 void ToMessage(const std::vector<IndexEntry>& index, inference::RepositoryIndexResponse* message) {
   for (const IndexEntry& entry : index) {
     auto* model = message->add_models();

@@ -145,6 +145,19 @@ ReplyJson TracingJson(const TraceSettings::Values& settings) {
   return json;
 }
 
+ReplyJson LoggingJson(const LogSettings::Values& settings) {
+  ReplyJson json;
+  for (const auto& [name, value] : settings) {
+    if (const bool* flag = std::get_if<bool>(&value))
+      json[name] = *flag;
+    else if (const uint64_t* number = std::get_if<uint64_t>(&value))
+      json[name] = *number;
+    else if (const std::string* text = std::get_if<std::string>(&value))
+      json[name] = *text;
+  }
+  return json;
+}
+
 ReplyJson IndexJson(const std::vector<IndexEntry>& index) {
   ReplyJson list = ReplyJson::array();
   for (const IndexEntry& entry : index) {

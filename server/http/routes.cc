@@ -91,6 +91,32 @@ absl::Status Tracing(HttpCall& call) {
   return Reply(call, TracingJson(*settings));
 }
 
+absl::StatusOr<LogSettings::Value> SettingValue(const std::string& name,
+                                                const nlohmann::json& json) {
+  if (json.is_null()) return LogSettings::Value();
+  if (json.is_boolean()) return json.get<bool>();
+  if (json.is_number_unsigned()) return json.get<uint64_t>();
+  if (json.is_string()) return json.get<std::string>();
+  return absl::InvalidArgumentError(
+      StrCat("'", name, "' must be true or false, a whole number, not negative, or a text"));
+}
+
+absl::Status Logging(HttpCall& call) {
+  LogSettings::Values values;
+  if (call.request.method == "POST") {
+    const auto json = BodyObject(call);
+    if (!json.ok()) return json.status();
+    for (const auto& [name, value] : json->items()) {
+      auto read = SettingValue(name, value);
+      if (!read.ok()) return read.status();
+      values[name] = *std::move(read);
+    }
+  }
+  const auto settings = call.service.Logging(values);
+  if (!settings.ok()) return settings.status();
+  return Reply(call, LoggingJson(*settings));
+}
+
 absl::Status StatisticsReply(HttpCall& call) {
   const auto all = call.service.StatisticsOf(call.model, call.version);
   if (!all.ok()) return all.status();
@@ -276,6 +302,8 @@ constexpr Route kRoutes[] = {
     {"POST", "v2/models/{m}/trace/setting", Tracing},
     {"GET", "v2/trace/setting", Tracing},
     {"POST", "v2/trace/setting", Tracing},
+    {"GET", "v2/logging", Logging},
+    {"POST", "v2/logging", Logging},
     {"POST", "v2/repository/index", Index},
     {"POST", "v2/repository/models/{m}/load", Load},
     {"POST", "v2/repository/models/{m}/unload", Unload},
