@@ -32,6 +32,7 @@ std::vector<std::string> Service::Extensions() {
           "model_repository",
           "model_repository(unload_dependents)",
           "model_configuration",
+          "schedule_policy",
           "statistics",
           "system_shared_memory",
           "trace",

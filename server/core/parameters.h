@@ -6,9 +6,9 @@
 
 namespace oncilla::server {
 
-// What would change the answer or its order, and is not there: refused rather than left out.
+// What would change the answer, and is not there: refused rather than left out.
 inline constexpr const char* kUnsupportedParameters[] = {"sequence_id", "sequence_start",
-                                                         "sequence_end", "priority"};
+                                                         "sequence_end"};
 
 inline absl::Status UnsupportedParameter(std::string_view key) {
   return absl::UnimplementedError(StrCat("the request parameter '", key, "' is not supported"));

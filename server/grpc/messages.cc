@@ -152,7 +152,8 @@ absl::StatusOr<InferRequest> FromMessage(const inference::ModelInferRequest& mes
     if (message.parameters().contains(key)) return UnsupportedParameter(key);
   }
   uint64_t timeout_us = 0;
-  const absl::Status status = Unsigned(message.parameters(), "timeout", timeout_us);
+  absl::Status status = Unsigned(message.parameters(), "timeout", timeout_us);
+  if (status.ok()) status = Unsigned(message.parameters(), "priority", request.priority);
   if (!status.ok()) return status;
   request.deadline = TimeoutParameter(timeout_us);
   int raw = 0;
@@ -243,6 +244,8 @@ void ToMessage(const ModelDescription& model, inference::ModelConfigResponse* me
   if (!config.joins()) return;
   auto* batching = out->mutable_dynamic_batching();
   batching->set_max_queue_delay_microseconds(static_cast<uint64_t>(config.max_delay_us));
+  batching->set_priority_levels(static_cast<uint64_t>(config.priority_levels));
+  batching->set_default_priority_level(static_cast<uint64_t>(config.default_priority));
   auto* queue = batching->mutable_default_queue_policy();
   queue->set_default_timeout_microseconds(static_cast<uint64_t>(config.timeout_ms) * 1000);
   queue->set_allow_timeout_override(true);

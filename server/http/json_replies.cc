@@ -121,8 +121,10 @@ ReplyJson ConfigJson(const ModelDescription& model) {
   for (const InstanceGroup& group : config.instances) {
     json["instance_group"].push_back({{"name", group.device}, {"count", group.count}});
   }
-  if (config.joins()) {
+  if (config.joins() || config.priority_levels > 0) {
     json["dynamic_batching"]["max_queue_delay_microseconds"] = config.max_delay_us;
+    json["dynamic_batching"]["priority_levels"] = config.priority_levels;
+    json["dynamic_batching"]["default_priority_level"] = config.default_priority;
     json["dynamic_batching"]["default_queue_policy"] = {
         {"timeout_action", "REJECT"},
         {"default_timeout_microseconds", config.timeout_ms * 1000},

@@ -174,6 +174,10 @@ const std::vector<std::pair<std::string, Reader>>& Keys() {
       {"instances", [](auto& v, auto& k, auto& c) { c.instances = Instances(v, k); }},
       {"queue_size", [](auto& v, auto& k, auto& c) { c.queue_size = Number(v, k, 1, 1 << 20); }},
       {"timeout_ms", [](auto& v, auto& k, auto& c) { c.timeout_ms = Number(v, k, 0, 86'400'000); }},
+      {"priority_levels",
+       [](auto& v, auto& k, auto& c) { c.priority_levels = Number(v, k, 0, 1000); }},
+      {"default_priority",
+       [](auto& v, auto& k, auto& c) { c.default_priority = Number(v, k, 1, 1000); }},
       {"memory_limit", [](auto& v, auto& k, auto& c) { c.memory_limit_bytes = Bytes(v, k); }},
       {"version_policy", [](auto& v, auto& k, auto& c) { c.version_policy = Policy(v, k); }},
       {"session", [](auto& v, auto&, auto& c) { c.session = SessionJson(v); }},
@@ -207,6 +211,12 @@ ModelConfig Parse(const std::string& yaml) {
   if (config.max_delay_us > 0 && config.max_batch < 2) {
     Fail(root["max_delay_us"], "max_delay_us needs a max_batch of 2 or more");
   }
+  if (config.default_priority > config.priority_levels) {
+    Fail(root["default_priority"],
+         StrCat("default_priority must be one of the ", config.priority_levels,
+                " levels that priority_levels gives"));
+  }
+  if (config.default_priority == 0) config.default_priority = config.priority_levels;
   return config;
 }
 

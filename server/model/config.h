@@ -28,6 +28,8 @@ struct ModelConfig {
   std::vector<InstanceGroup> instances = {{}};
   int64_t queue_size = 256;
   int64_t timeout_ms = 0;          // of requests that give none themselves; 0: none
+  int64_t priority_levels = 0;     // 1 is the highest; 0: requests go in their order
+  int64_t default_priority = 0;    // of requests that give none; 0: the lowest
   int64_t memory_limit_bytes = 0;  // of each version on each device; 0: the session's default
   VersionPolicy version_policy;
   std::string session;  // further options of the engine's session, as JSON; "" for none

@@ -292,6 +292,20 @@ absl::Status ServedModel::CheckRequest(InferRequest& request) const {
   return absl::OkStatus();
 }
 
+// Replaces 0 by the model's default.
+absl::Status ServedModel::CheckPriority(InferRequest& request) const {
+  const auto levels = static_cast<uint64_t>(config_.priority_levels);
+  if (request.priority == 0) request.priority = static_cast<uint64_t>(config_.default_priority);
+  if (request.priority <= levels) return absl::OkStatus();
+  if (levels == 0) {
+    return absl::InvalidArgumentError(StrCat("the request has the priority ", request.priority,
+                                             "; the model has no priorities (priority_levels in "
+                                             "config.yaml)"));
+  }
+  return absl::InvalidArgumentError(StrCat("the request has the priority ", request.priority,
+                                           "; the model has 1, the highest, to ", levels));
+}
+
 absl::Status ServedModel::CheckRows(const InferRequest& request, int64_t& rows) const {
   rows = 1;
   if (!joins()) return absl::OkStatus();
@@ -309,6 +323,7 @@ absl::Status ServedModel::CheckRows(const InferRequest& request, int64_t& rows) 
 std::shared_ptr<Job> ServedModel::Submit(InferRequest request, InferDone done) {
   absl::Status status = CheckRequest(request);
   int64_t rows = 1;
+  if (status.ok()) status = CheckPriority(request);
   if (status.ok()) status = CheckRows(request, rows);
   if (!status.ok()) {
     statistics_.RequestDone(status, std::chrono::nanoseconds(0), std::chrono::nanoseconds(0));
