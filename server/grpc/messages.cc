@@ -241,7 +241,9 @@ void ToMessage(const ModelDescription& model, inference::ModelConfigResponse* me
     instances->set_name(group.device);
     instances->set_count(group.count);
   }
-  if (!config.joins()) return;
+  for (const auto& [key, value] : ParametersOf(config))
+    (*out->mutable_parameters())[key].set_string_value(value);
+  if (!config.joins() && config.priority_levels == 0) return;
   auto* batching = out->mutable_dynamic_batching();
   batching->set_max_queue_delay_microseconds(static_cast<uint64_t>(config.max_delay_us));
   batching->set_priority_levels(static_cast<uint64_t>(config.priority_levels));

@@ -132,6 +132,8 @@ ReplyJson ConfigJson(const ModelDescription& model) {
         {"max_queue_size", config.queue_size}};
   }
   json["default_model_filename"] = config.file;
+  for (const auto& [key, value] : ParametersOf(config))
+    json["parameters"][key]["string_value"] = value;
   return json;
 }
 

@@ -200,8 +200,13 @@ absl::Status Index(HttpCall& call) {
 absl::Status Load(HttpCall& call) {
   const auto json = BodyObject(call);
   if (!json.ok()) return json.status();
-  if (json->contains("parameters") && !(*json)["parameters"].empty()) {
-    return NoLoadParameters();
+  std::optional<std::string> config;
+  const nlohmann::json parameters = json->value("parameters", nlohmann::json::object());
+  if (!parameters.is_object()) return absl::InvalidArgumentError("'parameters' must be an object");
+  for (const auto& [key, value] : parameters.items()) {
+    if (key != kLoadConfig) return UnsupportedLoadParameter(key);
+    if (!value.is_string()) return absl::InvalidArgumentError("'config' must be a text");
+    config = value.get<std::string>();
   }
   struct Outcome {
     std::mutex mutex;
@@ -209,7 +214,7 @@ absl::Status Load(HttpCall& call) {
     std::optional<absl::Status> value;
   };
   const auto outcome = std::make_shared<Outcome>();
-  call.service.Load(call.model, [outcome](absl::Status status) {
+  call.service.Load(call.model, config, [outcome](absl::Status status) {
     const std::lock_guard lock(outcome->mutex);
     outcome->value = std::move(status);
     outcome->there.notify_one();

@@ -2,6 +2,7 @@
 #include "server/model/served_model.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "absl/strings/str_join.h"
 #include "server/core/tensor_codec.h"
@@ -141,8 +142,9 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::LoadWatched(
   if (!loaded.ok()) return FromEngine(loaded.status());
   std::shared_ptr<ServedModel> model(
       new ServedModel(*session, *std::move(loaded), source, std::move(promises)));
-  for (const auto& check : {&ServedModel::ReadSignature, &ServedModel::CheckBatching,
-                            &ServedModel::PrepareLargest, &ServedModel::CountPlacement}) {
+  for (const auto& check :
+       {&ServedModel::ReadSignature, &ServedModel::CheckBatching, &ServedModel::CheckDeclared,
+        &ServedModel::PrepareLargest, &ServedModel::CountPlacement}) {
     const absl::Status status = (model.get()->*check)();
     if (!status.ok()) return status;
   }
@@ -195,6 +197,28 @@ absl::Status ServedModel::CheckBatching() {
   }
   if (metadata_.inputs.empty())
     return absl::InvalidArgumentError("config.yaml: max_batch needs inputs");
+  return absl::OkStatus();
+}
+
+// What the configuration says of inputs and outputs must be so.
+absl::Status ServedModel::CheckDeclared() {
+  for (const auto& [what, declared, tensors] :
+       {std::tuple{"input", &config_.inputs, &metadata_.inputs},
+        std::tuple{"output", &config_.outputs, &metadata_.outputs}}) {
+    for (const DeclaredTensor& d : *declared) {
+      const TensorMetadata* own = Find(*tensors, d.name);
+      if (own == nullptr) {
+        return absl::InvalidArgumentError(StrCat("the configuration has the ", what, " '", d.name,
+                                                 "'; the model has ", NamesOf(*tensors)));
+      }
+      const std::string type = ConfigTypeOf(own->datatype);
+      const std::vector<int64_t> dims(own->shape.begin() + (joins() ? 1 : 0), own->shape.end());
+      if (d.data_type == type && d.dims == dims) continue;
+      return absl::InvalidArgumentError(StrCat(
+          "the configuration has the ", what, " '", d.name, "' as ", d.data_type, ShapeText(d.dims),
+          joins() ? " without the batch's axis" : "", "; the model's is ", type, ShapeText(dims)));
+    }
+  }
   return absl::OkStatus();
 }
 

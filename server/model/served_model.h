@@ -74,6 +74,7 @@ class ServedModel {
       LoadInterrupt* interrupt);
   absl::Status ReadSignature();
   absl::Status CheckBatching();
+  absl::Status CheckDeclared();
   absl::Status PrepareLargest();
   absl::Status CountPlacement();
   absl::Status CheckRequest(InferRequest& request) const;
