@@ -153,7 +153,7 @@ absl::Status ReadParameters(const Json& value, const std::string& name, Json& ke
   static constexpr const char* kKeys[] = {"device", "signature", "tags", "memory_limit"};
   if (!value.is_object()) return Bad(StrCat("'", name, "' must be an object"));
   for (const auto& [key, parameter] : value.items()) {
-    if (std::none_of(std::begin(kKeys), std::end(kKeys), [&](const char* k) { return key == k; }))
+    if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys))
       return Bad(StrCat("there is no parameter '", key.substr(0, 64),
                         "'; there are device, signature, tags and memory_limit"));
     if (!parameter.is_object() || parameter.size() != 1 || !parameter.contains("string_value"))
