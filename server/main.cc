@@ -136,15 +136,16 @@ int Main(int argc, char** argv) {
   ::mallopt(M_ARENA_MAX,
             4);  // one for each connection's thread would keep what large requests took
   HidePaths(options);
-  Log log;
+  Log log(options.log_verbose);
   absl::Status status = log.Open(options.access_log);
   if (!status.ok()) return Fail(std::string(Message(status)));
   RuntimeOptions runtime_options;
   runtime_options.threads = options.threads;
   runtime_options.opencl_cpu_devices = options.opencl_cpu_devices;
-  runtime_options.log = [&log](oncilla_log_level, const std::string& message) {
-    log.Event("engine", "", "", message);
+  runtime_options.log = [&log](oncilla_log_level level, const std::string& message) {
+    log.Engine(level, message);
   };
+  runtime_options.log_level = ONCILLA_LOG_DEBUG;  // the log's settings choose
   auto runtime = Runtime::Create(runtime_options);
   if (!runtime.ok()) return Fail(runtime.status().message());
   Server server(options, *std::move(runtime), &log);

@@ -115,6 +115,10 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
       ->check(CLI::Range(0, 86400));
   app.add_option("--access-log", o.access_log, "- (standard error), off, or a file")
       ->capture_default_str();
+  app.add_option("--log-verbose", o.log_verbose,
+                 "1: events tell what the engine does, too; clients may change it")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000));
 }
 
 }  // namespace

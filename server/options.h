@@ -13,6 +13,7 @@ struct ServerOptions {
   int http_port = 8000, grpc_port = 8001, metrics_port = 8002;  // -1: off; 0: any that is free
   std::string tls_certificate, tls_key;
   std::string access_log = "-";
+  uint64_t log_verbose = 0;
   int max_connections = 256;
   int idle_s = 60, request_s = 120;  // of a connection between requests; of a request's arrival
   int drain_delay_s = 0;             // between the end of readiness and the end of service

@@ -32,9 +32,11 @@ std::vector<std::string> Service::Extensions() {
           "model_repository",
           "model_repository(unload_dependents)",
           "model_configuration",
+          "schedule_policy",
           "statistics",
           "system_shared_memory",
-          "trace"};
+          "trace",
+          "logging"};
 }
 
 absl::StatusOr<ModelMetadata> Service::Metadata(const std::string& name,
@@ -62,6 +64,12 @@ absl::StatusOr<TraceSettings::Values> Service::Tracing(const std::string& model,
   const absl::Status status = tracing_.Set(model, values);
   if (!status.ok()) return status;
   return tracing_.Get(model);
+}
+
+absl::StatusOr<LogSettings::Values> Service::Logging(const LogSettings::Values& values) {
+  const absl::Status status = log_->settings().Set(values);
+  if (!status.ok()) return status;
+  return log_->settings().Get();
 }
 
 bool Service::ModelReady(const std::string& name, const std::string& version) const {

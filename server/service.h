@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <oncilla/oncilla.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -89,8 +90,10 @@ class Service {
   PendingInfer Infer(InferRequest request, InferDone done);
 
   std::vector<IndexEntry> Index(bool only_ready) const { return repository_.Index(only_ready); }
-  void Load(const std::string& name, std::function<void(absl::Status)> done) {
-    repository_.Load(name, std::move(done));
+  // `config`: the model's configuration in the protocol's words, instead of its config.yaml.
+  void Load(const std::string& name, const std::optional<std::string>& config,
+            std::function<void(absl::Status)> done) {
+    repository_.Load(name, config, std::move(done));
   }
   absl::Status Unload(const std::string& name) { return repository_.Unload(name); }
 
@@ -102,6 +105,9 @@ class Service {
   // not. Those of `values` are set before.
   absl::StatusOr<TraceSettings::Values> Tracing(const std::string& model,
                                                 const TraceSettings::Values& values);
+
+  // Which events the log has; those of `values` are set before.
+  absl::StatusOr<LogSettings::Values> Logging(const LogSettings::Values& values);
 
   // Notes what the models hold of each device now; called every few seconds.
   void SampleMemory() { history_.Add(MemoryNow()); }

@@ -37,17 +37,22 @@ foreach(library ${ONCILLA_LIBRARIES})
     list(APPEND ONCILLA_SHARED_LIBRARIES ${library})
   endif()
 endforeach()
+# Libraries lack nothing, but for the runtime of a sanitizer, which is in programs alone.
+set(ONCILLA_NO_UNDEFINED -Wl,--no-undefined)
+if(ONCILLA_SANITIZE)
+  set(ONCILLA_NO_UNDEFINED)
+endif()
 add_library(oncilla_shared SHARED $<TARGET_OBJECTS:oncilla_objects> ${ONCILLA_PATTERNS_LOADED})
 target_compile_options(oncilla_shared PRIVATE ${ONCILLA_WARNINGS})
 target_include_directories(oncilla_shared PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(oncilla_shared PRIVATE ONCILLA_PATTERN_MODULE="$<TARGET_FILE_NAME:oncilla_patterns>")
 target_link_options(oncilla_patterns PRIVATE
-  -Wl,--version-script=${PROJECT_SOURCE_DIR}/engine/api/oncilla.map -Wl,--no-undefined)
+  -Wl,--version-script=${PROJECT_SOURCE_DIR}/engine/api/oncilla.map ${ONCILLA_NO_UNDEFINED})
 add_dependencies(oncilla_shared oncilla_patterns)
 add_library(oncilla::oncilla ALIAS oncilla_shared)
 target_link_libraries(oncilla_shared PRIVATE ${ONCILLA_SHARED_LIBRARIES})
 target_link_options(oncilla_shared PRIVATE -Wl,--exclude-libs,ALL
-  -Wl,--version-script=${PROJECT_SOURCE_DIR}/engine/api/oncilla.map -Wl,--no-undefined)
+  -Wl,--version-script=${PROJECT_SOURCE_DIR}/engine/api/oncilla.map ${ONCILLA_NO_UNDEFINED})
 set_target_properties(oncilla_shared PROPERTIES
   OUTPUT_NAME oncilla EXPORT_NAME oncilla VERSION ${PROJECT_VERSION} SOVERSION 0
   LINK_DEPENDS ${PROJECT_SOURCE_DIR}/engine/api/oncilla.map)

@@ -6,17 +6,22 @@
 
 namespace oncilla::server {
 
-// What would change the answer or its order, and is not there: refused rather than left out.
+// What would change the answer, and is not there: refused rather than left out.
 inline constexpr const char* kUnsupportedParameters[] = {"sequence_id", "sequence_start",
-                                                         "sequence_end", "priority"};
+                                                         "sequence_end"};
 
 inline absl::Status UnsupportedParameter(std::string_view key) {
   return absl::UnimplementedError(StrCat("the request parameter '", key, "' is not supported"));
 }
 
-inline absl::Status NoLoadParameters() {
+// A load request may bring the model's configuration as text, and nothing else.
+inline constexpr const char* kLoadConfig = "config";
+inline absl::Status UnsupportedLoadParameter(std::string_view key) {
+  if (key.starts_with("file:"))
+    return absl::UnimplementedError(
+        "files in a load request are not supported: a model's files are those of the repository");
   return absl::UnimplementedError(
-      "loading takes no parameters: a model's configuration is its config.yaml");
+      StrCat("the load parameter '", key.substr(0, 64), "' is not supported; there is config"));
 }
 
 inline absl::Status NoClassification() {

@@ -49,6 +49,7 @@ struct InferRequest {
   std::vector<WantedOutput> outputs;  // empty: all
   bool binary_outputs = false;        // of outputs that are not asked for by name
   Clock::time_point deadline = kNever;
+  uint64_t priority = 0;  // 1 goes before 2; 0: the model's default
 };
 
 struct InferOutput {

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <optional>
 
 #include "server/core/parameters.h"
 #include "server/core/text.h"
@@ -75,6 +76,12 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
       return Put(service_->Tracing(request->model_name(), FromMessage(*request)), response);
     });
   }
+  ServerUnaryReactor* LogSettings(CallbackServerContext* context,
+                                  const inference::LogSettingsRequest* request,
+                                  inference::LogSettingsResponse* response) override {
+    return Reply(context, "LogSettings", true,
+                 [&] { return Put(service_->Logging(FromMessage(*request)), response); });
+  }
   ServerUnaryReactor* ModelInfer(CallbackServerContext* context,
                                  const inference::ModelInferRequest* request,
                                  inference::ModelInferResponse* response) override {
@@ -106,12 +113,21 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
     call->record.model = request->model_name();
     ServerUnaryReactor* reactor = context->DefaultReactor();
     absl::Status status = call->Authorize();
-    if (status.ok() && !request->parameters().empty()) status = NoLoadParameters();
+    std::optional<std::string> config;
+    for (const auto& [key, value] : request->parameters()) {
+      if (!status.ok()) break;
+      if (key != kLoadConfig)
+        status = UnsupportedLoadParameter(key);
+      else if (!value.has_string_param())
+        status = absl::InvalidArgumentError("the parameter 'config' must be a text");
+      else
+        config = value.string_param();
+    }
     if (!status.ok()) {
       reactor->Finish(call->Done(status));
       return reactor;
     }
-    service_->Load(request->model_name(), [call, reactor](const absl::Status& loaded) {
+    service_->Load(request->model_name(), config, [call, reactor](const absl::Status& loaded) {
       reactor->Finish(call->Done(loaded));
     });
     return reactor;

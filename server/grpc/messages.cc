@@ -152,7 +152,8 @@ absl::StatusOr<InferRequest> FromMessage(const inference::ModelInferRequest& mes
     if (message.parameters().contains(key)) return UnsupportedParameter(key);
   }
   uint64_t timeout_us = 0;
-  const absl::Status status = Unsigned(message.parameters(), "timeout", timeout_us);
+  absl::Status status = Unsigned(message.parameters(), "timeout", timeout_us);
+  if (status.ok()) status = Unsigned(message.parameters(), "priority", request.priority);
   if (!status.ok()) return status;
   request.deadline = TimeoutParameter(timeout_us);
   int raw = 0;
@@ -240,9 +241,13 @@ void ToMessage(const ModelDescription& model, inference::ModelConfigResponse* me
     instances->set_name(group.device);
     instances->set_count(group.count);
   }
-  if (!config.joins()) return;
+  for (const auto& [key, value] : ParametersOf(config))
+    (*out->mutable_parameters())[key].set_string_value(value);
+  if (!config.joins() && config.priority_levels == 0) return;
   auto* batching = out->mutable_dynamic_batching();
   batching->set_max_queue_delay_microseconds(static_cast<uint64_t>(config.max_delay_us));
+  batching->set_priority_levels(static_cast<uint64_t>(config.priority_levels));
+  batching->set_default_priority_level(static_cast<uint64_t>(config.default_priority));
   auto* queue = batching->mutable_default_queue_policy();
   queue->set_default_timeout_microseconds(static_cast<uint64_t>(config.timeout_ms) * 1000);
   queue->set_allow_timeout_override(true);
@@ -260,6 +265,32 @@ void ToMessage(const TraceSettings::Values& settings, inference::TraceSettingRes
   for (const auto& [name, values] : settings) {
     auto& setting = (*message->mutable_settings())[name];
     for (const std::string& value : values) setting.add_value(value);
+  }
+}
+
+LogSettings::Values FromMessage(const inference::LogSettingsRequest& message) {
+  LogSettings::Values values;
+  for (const auto& [name, setting] : message.settings()) {
+    LogSettings::Value& value = values[name];
+    if (setting.has_bool_param())
+      value = setting.bool_param();
+    else if (setting.has_uint32_param())
+      value = uint64_t{setting.uint32_param()};
+    else if (setting.has_string_param())
+      value = setting.string_param();
+  }
+  return values;
+}
+
+void ToMessage(const LogSettings::Values& settings, inference::LogSettingsResponse* message) {
+  for (const auto& [name, value] : settings) {
+    auto& setting = (*message->mutable_settings())[name];
+    if (const bool* flag = std::get_if<bool>(&value))
+      setting.set_bool_param(*flag);
+    else if (const uint64_t* number = std::get_if<uint64_t>(&value))
+      setting.set_uint32_param(static_cast<uint32_t>(*number));
+    else if (const std::string* text = std::get_if<std::string>(&value))
+      setting.set_string_param(*text);
   }
 }
 

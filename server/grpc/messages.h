@@ -15,6 +15,8 @@ void ToMessage(const ModelMetadata& metadata, inference::ModelMetadataResponse* 
 void ToMessage(const ModelDescription& model, inference::ModelConfigResponse* message);
 TraceSettings::Values FromMessage(const inference::TraceSettingRequest& message);
 void ToMessage(const TraceSettings::Values& settings, inference::TraceSettingResponse* message);
+LogSettings::Values FromMessage(const inference::LogSettingsRequest& message);
+void ToMessage(const LogSettings::Values& settings, inference::LogSettingsResponse* message);
 void ToMessage(const std::vector<IndexEntry>& index, inference::RepositoryIndexResponse* message);
 void ToMessage(const std::vector<ModelStatistics>& all,
                inference::ModelStatisticsResponse* message);

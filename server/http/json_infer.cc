@@ -149,6 +149,7 @@ absl::Status RequestParameters(const Json& root, InferRequest& request) {
   }
   uint64_t timeout_us = 0;
   absl::Status status = Unsigned(*parameters, "timeout", timeout_us);
+  if (status.ok()) status = Unsigned(*parameters, "priority", request.priority);
   if (status.ok()) status = Flag(*parameters, "binary_data_output", request.binary_outputs);
   request.deadline = TimeoutParameter(timeout_us);
   return status;

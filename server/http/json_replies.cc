@@ -121,8 +121,10 @@ ReplyJson ConfigJson(const ModelDescription& model) {
   for (const InstanceGroup& group : config.instances) {
     json["instance_group"].push_back({{"name", group.device}, {"count", group.count}});
   }
-  if (config.joins()) {
+  if (config.joins() || config.priority_levels > 0) {
     json["dynamic_batching"]["max_queue_delay_microseconds"] = config.max_delay_us;
+    json["dynamic_batching"]["priority_levels"] = config.priority_levels;
+    json["dynamic_batching"]["default_priority_level"] = config.default_priority;
     json["dynamic_batching"]["default_queue_policy"] = {
         {"timeout_action", "REJECT"},
         {"default_timeout_microseconds", config.timeout_ms * 1000},
@@ -130,6 +132,8 @@ ReplyJson ConfigJson(const ModelDescription& model) {
         {"max_queue_size", config.queue_size}};
   }
   json["default_model_filename"] = config.file;
+  for (const auto& [key, value] : ParametersOf(config))
+    json["parameters"][key]["string_value"] = value;
   return json;
 }
 
@@ -141,6 +145,19 @@ ReplyJson TracingJson(const TraceSettings::Values& settings) {
       json[name] = values;
     else
       json[name] = values[0];
+  }
+  return json;
+}
+
+ReplyJson LoggingJson(const LogSettings::Values& settings) {
+  ReplyJson json;
+  for (const auto& [name, value] : settings) {
+    if (const bool* flag = std::get_if<bool>(&value))
+      json[name] = *flag;
+    else if (const uint64_t* number = std::get_if<uint64_t>(&value))
+      json[name] = *number;
+    else if (const std::string* text = std::get_if<std::string>(&value))
+      json[name] = *text;
   }
   return json;
 }

@@ -19,6 +19,7 @@ ReplyJson ServerJson();
 ReplyJson MetadataJson(const ModelMetadata& metadata);
 ReplyJson ConfigJson(const ModelDescription& model);
 ReplyJson TracingJson(const TraceSettings::Values& settings);
+ReplyJson LoggingJson(const LogSettings::Values& settings);
 ReplyJson IndexJson(const std::vector<IndexEntry>& index);
 ReplyJson StatisticsJson(const std::vector<ModelStatistics>& all);
 ReplyJson RegionsJson(const std::vector<MemoryRegion>& regions);

@@ -91,6 +91,32 @@ absl::Status Tracing(HttpCall& call) {
   return Reply(call, TracingJson(*settings));
 }
 
+absl::StatusOr<LogSettings::Value> SettingValue(const std::string& name,
+                                                const nlohmann::json& json) {
+  if (json.is_null()) return LogSettings::Value();
+  if (json.is_boolean()) return json.get<bool>();
+  if (json.is_number_unsigned()) return json.get<uint64_t>();
+  if (json.is_string()) return json.get<std::string>();
+  return absl::InvalidArgumentError(
+      StrCat("'", name, "' must be true or false, a whole number, not negative, or a text"));
+}
+
+absl::Status Logging(HttpCall& call) {
+  LogSettings::Values values;
+  if (call.request.method == "POST") {
+    const auto json = BodyObject(call);
+    if (!json.ok()) return json.status();
+    for (const auto& [name, value] : json->items()) {
+      auto read = SettingValue(name, value);
+      if (!read.ok()) return read.status();
+      values[name] = *std::move(read);
+    }
+  }
+  const auto settings = call.service.Logging(values);
+  if (!settings.ok()) return settings.status();
+  return Reply(call, LoggingJson(*settings));
+}
+
 absl::Status StatisticsReply(HttpCall& call) {
   const auto all = call.service.StatisticsOf(call.model, call.version);
   if (!all.ok()) return all.status();
@@ -174,8 +200,13 @@ absl::Status Index(HttpCall& call) {
 absl::Status Load(HttpCall& call) {
   const auto json = BodyObject(call);
   if (!json.ok()) return json.status();
-  if (json->contains("parameters") && !(*json)["parameters"].empty()) {
-    return NoLoadParameters();
+  std::optional<std::string> config;
+  const nlohmann::json parameters = json->value("parameters", nlohmann::json::object());
+  if (!parameters.is_object()) return absl::InvalidArgumentError("'parameters' must be an object");
+  for (const auto& [key, value] : parameters.items()) {
+    if (key != kLoadConfig) return UnsupportedLoadParameter(key);
+    if (!value.is_string()) return absl::InvalidArgumentError("'config' must be a text");
+    config = value.get<std::string>();
   }
   struct Outcome {
     std::mutex mutex;
@@ -183,7 +214,7 @@ absl::Status Load(HttpCall& call) {
     std::optional<absl::Status> value;
   };
   const auto outcome = std::make_shared<Outcome>();
-  call.service.Load(call.model, [outcome](absl::Status status) {
+  call.service.Load(call.model, config, [outcome](absl::Status status) {
     const std::lock_guard lock(outcome->mutex);
     outcome->value = std::move(status);
     outcome->there.notify_one();
@@ -276,6 +307,8 @@ constexpr Route kRoutes[] = {
     {"POST", "v2/models/{m}/trace/setting", Tracing},
     {"GET", "v2/trace/setting", Tracing},
     {"POST", "v2/trace/setting", Tracing},
+    {"GET", "v2/logging", Logging},
+    {"POST", "v2/logging", Logging},
     {"POST", "v2/repository/index", Index},
     {"POST", "v2/repository/models/{m}/load", Load},
     {"POST", "v2/repository/models/{m}/unload", Unload},

@@ -96,7 +96,10 @@ void Batcher::Submit(const std::shared_ptr<Job>& job) {
       refused = absl::ResourceExhaustedError(
           StrCat("the model's queue is full: ", queue_.size(), " requests wait"));
     } else {
-      queue_.push_back(job);
+      const auto behind = std::upper_bound(
+          queue_.begin(), queue_.end(), job,
+          [](const auto& a, const auto& b) { return a->request.priority < b->request.priority; });
+      queue_.insert(behind, job);
       unfinished_.insert(job);
     }
     if (!refused.ok()) job->over_ = true;

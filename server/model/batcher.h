@@ -1,6 +1,6 @@
 // Batcher: the queue of one version of a model, and the threads that run it. Requests wait in a
-// bounded queue; where batches are allowed, those of equal shapes are joined along the first axis,
-// run as one and divided again.
+// bounded queue, by their priority and then in their order; where batches are allowed, those of
+// equal shapes are joined along the first axis, run as one and divided again.
 #pragma once
 
 #include <condition_variable>

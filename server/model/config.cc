@@ -122,6 +122,26 @@ VersionPolicy Policy(const YAML::Node& node, const std::string& key) {
   return policy;
 }
 
+std::vector<DeclaredTensor> Declared(const YAML::Node& node, const std::string& key) {
+  const std::string form =
+      StrCat(key, " must be a list of {name: NAME, data_type: TYPE_FP32, dims: [SIZES]}");
+  if (!node.IsSequence() || node.size() == 0) Fail(node, form);
+  std::vector<DeclaredTensor> tensors;
+  for (const YAML::Node& entry : node) {
+    if (!entry.IsMap() || entry.size() != 3 || !entry["name"] || !entry["data_type"] ||
+        !entry["dims"] || !entry["dims"].IsSequence()) {
+      Fail(entry, form);
+    }
+    DeclaredTensor tensor{Text(entry["name"], "name"), Text(entry["data_type"], "data_type"), {}};
+    for (const YAML::Node& size : entry["dims"]) {
+      const bool open = size.IsScalar() && size.Scalar() == "-1";
+      tensor.dims.push_back(open ? -1 : Number(size, "a size in dims", 0, INT64_MAX));
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
 // A plain scalar is what it looks like, a quoted one is text.
 Json ToJson(const YAML::Node& node, int depth = 0) {
   if (depth > 20) Fail(node, "session is nested too deeply");
@@ -174,8 +194,14 @@ const std::vector<std::pair<std::string, Reader>>& Keys() {
       {"instances", [](auto& v, auto& k, auto& c) { c.instances = Instances(v, k); }},
       {"queue_size", [](auto& v, auto& k, auto& c) { c.queue_size = Number(v, k, 1, 1 << 20); }},
       {"timeout_ms", [](auto& v, auto& k, auto& c) { c.timeout_ms = Number(v, k, 0, 86'400'000); }},
+      {"priority_levels",
+       [](auto& v, auto& k, auto& c) { c.priority_levels = Number(v, k, 0, 1000); }},
+      {"default_priority",
+       [](auto& v, auto& k, auto& c) { c.default_priority = Number(v, k, 1, 1000); }},
       {"memory_limit", [](auto& v, auto& k, auto& c) { c.memory_limit_bytes = Bytes(v, k); }},
       {"version_policy", [](auto& v, auto& k, auto& c) { c.version_policy = Policy(v, k); }},
+      {"inputs", [](auto& v, auto& k, auto& c) { c.inputs = Declared(v, k); }},
+      {"outputs", [](auto& v, auto& k, auto& c) { c.outputs = Declared(v, k); }},
       {"session", [](auto& v, auto&, auto& c) { c.session = SessionJson(v); }},
   };
   return *keys;
@@ -207,20 +233,38 @@ ModelConfig Parse(const std::string& yaml) {
   if (config.max_delay_us > 0 && config.max_batch < 2) {
     Fail(root["max_delay_us"], "max_delay_us needs a max_batch of 2 or more");
   }
+  if (config.default_priority > config.priority_levels) {
+    Fail(root["default_priority"],
+         StrCat("default_priority must be one of the ", config.priority_levels,
+                " levels that priority_levels gives"));
+  }
+  if (config.default_priority == 0) config.default_priority = config.priority_levels;
   return config;
 }
 
 }  // namespace
 
-absl::StatusOr<ModelConfig> ParseConfig(const std::string& yaml) {
+absl::StatusOr<ModelConfig> ParseConfig(const std::string& yaml, const std::string& source) {
   try {
     return Parse(yaml);
   } catch (const ConfigError& error) {
-    return absl::InvalidArgumentError(StrCat("config.yaml: ", error.message));
+    return absl::InvalidArgumentError(StrCat(source, ": ", error.message));
   } catch (const YAML::Exception& error) {
     return absl::InvalidArgumentError(
-        StrCat("config.yaml: line ", error.mark.line + 1, ": ", error.msg));
+        StrCat(source, ": line ", error.mark.line + 1, ": ", error.msg));
   }
+}
+
+std::vector<std::pair<std::string, std::string>> ParametersOf(const ModelConfig& config) {
+  std::vector<std::pair<std::string, std::string>> parameters;
+  const std::string limit =
+      config.memory_limit_bytes > 0 ? StrCat(config.memory_limit_bytes) : std::string();
+  for (const auto& [key, value] :
+       {std::pair{"device", &config.device}, std::pair{"signature", &config.signature},
+        std::pair{"tags", &config.tags}, std::pair{"memory_limit", &limit}}) {
+    if (!value->empty()) parameters.emplace_back(key, *value);
+  }
+  return parameters;
 }
 
 std::string SessionConfig(const ModelConfig& config) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,6 +19,13 @@ struct VersionPolicy {
   std::vector<int64_t> specific;  // kSpecific
 };
 
+// An input or output as a configuration declares it, in the protocol's words for configurations.
+struct DeclaredTensor {
+  std::string name;
+  std::string data_type;      // "TYPE_FP32"
+  std::vector<int64_t> dims;  // without the batch's axis where requests are joined; -1: open
+};
+
 struct ModelConfig {
   std::string file;       // in the version's folder; empty: the only one that is called model*
   std::string device;     // empty: the server's --device
@@ -28,16 +36,22 @@ struct ModelConfig {
   std::vector<InstanceGroup> instances = {{}};
   int64_t queue_size = 256;
   int64_t timeout_ms = 0;          // of requests that give none themselves; 0: none
+  int64_t priority_levels = 0;     // 1 is the highest; 0: requests go in their order
+  int64_t default_priority = 0;    // of requests that give none; 0: the lowest
   int64_t memory_limit_bytes = 0;  // of each version on each device; 0: the session's default
   VersionPolicy version_policy;
+  std::vector<DeclaredTensor> inputs, outputs;  // what the model must have; empty: anything
   std::string session;  // further options of the engine's session, as JSON; "" for none
 
   bool joins() const { return max_batch > 1; }
 };
 
-// Reads a config.yaml. InvalidArgument with the line for a key that does not exist and a value out
-// of range.
-absl::StatusOr<ModelConfig> ParseConfig(const std::string& yaml);
+// Reads a config.yaml, or what is one and comes from elsewhere, called `source` in messages.
+// InvalidArgument with the line for a key that does not exist and a value out of range.
+absl::StatusOr<ModelConfig> ParseConfig(const std::string& yaml,
+                                        const std::string& source = "config.yaml");
+// What the protocol's configurations have no words for, as parameters by the names of the keys.
+std::vector<std::pair<std::string, std::string>> ParametersOf(const ModelConfig& config);
 // The session's options as JSON: those of the config, and so many runs at once as there are
 // instances.
 std::string SessionConfig(const ModelConfig& config);

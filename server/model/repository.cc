@@ -7,8 +7,15 @@
 
 #include "server/core/text.h"
 #include "server/model/layout.h"
+#include "server/model/protocol_config.h"
 
 namespace oncilla::server {
+namespace {
+
+// As messages call what a load request brings instead of a config.yaml.
+constexpr const char* kRequestedConfig = "the parameter 'config', as a config.yaml";
+
+}  // namespace
 
 Repository::Repository(RepositoryOptions options, Runtime runtime, RepositoryEvent event)
     : options_(std::move(options)), runtime_(std::move(runtime)), event_(std::move(event)) {}
@@ -178,16 +185,34 @@ void Repository::PollModel(const std::string& name, bool there) {
   models_[name].problem = "it is no longer in the repository";
 }
 
+absl::StatusOr<ModelConfig> Repository::ConfigOf(const std::string& name, std::string& text) const {
+  auto read = ConfigText(StrCat(options_.folder, "/", name));
+  if (!read.ok()) return read.status();
+  text = *std::move(read);
+  auto config = ParseConfig(text);
+  if (!config.ok()) return config;
+  std::optional<std::string> requested;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto entry = models_.find(name);
+    if (entry != models_.end()) requested = entry->second.config;
+  }
+  if (!requested) return config;
+  auto instead = ParseConfig(*requested, kRequestedConfig);
+  if (instead.ok()) instead->session = config->session;  // what clients cannot say stays
+  StrAppend(&text, "\n", *requested);
+  return instead;
+}
+
 absl::Status Repository::Refresh(const std::string& name) {
   const std::string folder = StrCat(options_.folder, "/", name);
   if (std::error_code error; !std::filesystem::is_directory(folder, error)) {
     return absl::NotFoundError(StrCat("there is no model '", name, "'"));
   }
-  const auto text = ConfigText(folder);
-  if (!text.ok()) return SetProblem(name, text.status());
-  const auto config = ParseConfig(*text);
+  std::string text;
+  const auto config = ConfigOf(name, text);
   if (!config.ok()) return SetProblem(name, config.status());
-  return RefreshVersions(name, *config, *text);
+  return RefreshVersions(name, *config, text);
 }
 
 absl::Status Repository::RefreshVersions(const std::string& name, const ModelConfig& config,
@@ -370,29 +395,44 @@ std::vector<IndexEntry> Repository::Index(bool only_ready) const {
   return index;
 }
 
-void Repository::Load(const std::string& name, std::function<void(absl::Status)> done) {
+void Repository::Load(const std::string& name, const std::optional<std::string>& config,
+                      std::function<void(absl::Status)> done) {
   if (!IsModelName(name)) return done(absl::NotFoundError("there is no model of that name"));
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return done(absl::UnavailableError("the server is ending"));
   }
-  const auto load = [this, name, done = std::move(done)] {
-    bool stopping = false;
-    {
-      const std::lock_guard lock(mutex_);
-      stopping = stopping_;
-      const auto entry = models_.find(name);
-      if (entry != models_.end()) {
-        entry->second.unloaded = false;
-        // What failed is tried again on request, even if its files are as they were.
-        for (auto& [number, version] : entry->second.versions) {
-          if (version.served == nullptr) version.files.clear();
-        }
-      }
+  std::optional<std::string> text;
+  if (config) {
+    auto keys = ConfigFromProtocol(name, *config);
+    const absl::Status status =
+        keys.ok() ? ParseConfig(*keys, kRequestedConfig).status() : keys.status();
+    if (!status.ok()) return done(status);
+    text = *std::move(keys);
+  }
+  Enqueue({name, [this, name, text = std::move(text), done = std::move(done)] {
+             done(LoadRequested(name, text));
+           }});
+}
+
+absl::Status Repository::LoadRequested(const std::string& name,
+                                       const std::optional<std::string>& config) {
+  if (std::error_code error;
+      !std::filesystem::is_directory(StrCat(options_.folder, "/", name), error)) {
+    return absl::NotFoundError(StrCat("there is no model '", name, "'"));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return absl::UnavailableError("the server is ending");
+    Entry& entry = models_[name];
+    entry.unloaded = false;
+    entry.config = config;
+    // What failed is tried again on request, even if its files are as they were.
+    for (auto& [number, version] : entry.versions) {
+      if (version.served == nullptr) version.files.clear();
     }
-    done(stopping ? absl::UnavailableError("the server is ending") : Refresh(name));
-  };
-  Enqueue({name, load});
+  }
+  return Refresh(name);
 }
 
 absl::Status Repository::Unload(const std::string& name) {

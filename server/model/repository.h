@@ -53,8 +53,11 @@ class Repository {
   std::vector<std::shared_ptr<ServedModel>> ReadyModels() const;
   std::vector<IndexEntry> Index(bool only_ready) const;
 
-  // Loads a model, or what is new of it. `done` is called on a loading thread.
-  void Load(const std::string& name, std::function<void(absl::Status)> done);
+  // Loads a model, or what is new of it. `done` is called on a loading thread, or at once.
+  // `config`: its configuration in the protocol's words, which stands instead of its config.yaml,
+  // but for the session's options there, until the next request to load it.
+  void Load(const std::string& name, const std::optional<std::string>& config,
+            std::function<void(absl::Status)> done);
   // Takes a model out of service; requests under way still finish, and a load under way is
   // interrupted. NotFound where it is not there.
   absl::Status Unload(const std::string& name);
@@ -75,6 +78,7 @@ class Repository {
     std::map<int64_t, Version> versions;
     std::string problem;    // of the model as a whole: a config.yaml that cannot be read
     bool unloaded = false;  // on request: polls leave it alone
+    std::optional<std::string> config;  // of the last load request, as text of a config.yaml
   };
   // Work of the loading threads. Tasks of one model follow each other in their order.
   struct Task {
@@ -90,6 +94,10 @@ class Repository {
   void EndOfStart();
   void Poll();
   void PollModel(const std::string& name, bool there);
+  absl::Status LoadRequested(const std::string& name, const std::optional<std::string>& config);
+  // The model's configuration: its config.yaml's, or that of the last load request. `text`: what it
+  // was read from.
+  absl::StatusOr<ModelConfig> ConfigOf(const std::string& name, std::string& text) const;
   absl::Status Refresh(const std::string& name);
   absl::Status RefreshVersions(const std::string& name, const ModelConfig& config,
                                const std::string& config_text);

@@ -2,6 +2,7 @@
 #include "server/model/served_model.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "absl/strings/str_join.h"
 #include "server/core/tensor_codec.h"
@@ -141,8 +142,9 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::LoadWatched(
   if (!loaded.ok()) return FromEngine(loaded.status());
   std::shared_ptr<ServedModel> model(
       new ServedModel(*session, *std::move(loaded), source, std::move(promises)));
-  for (const auto& check : {&ServedModel::ReadSignature, &ServedModel::CheckBatching,
-                            &ServedModel::PrepareLargest, &ServedModel::CountPlacement}) {
+  for (const auto& check :
+       {&ServedModel::ReadSignature, &ServedModel::CheckBatching, &ServedModel::CheckDeclared,
+        &ServedModel::PrepareLargest, &ServedModel::CountPlacement}) {
     const absl::Status status = (model.get()->*check)();
     if (!status.ok()) return status;
   }
@@ -195,6 +197,28 @@ absl::Status ServedModel::CheckBatching() {
   }
   if (metadata_.inputs.empty())
     return absl::InvalidArgumentError("config.yaml: max_batch needs inputs");
+  return absl::OkStatus();
+}
+
+// What the configuration says of inputs and outputs must be so.
+absl::Status ServedModel::CheckDeclared() {
+  for (const auto& [what, declared, tensors] :
+       {std::tuple{"input", &config_.inputs, &metadata_.inputs},
+        std::tuple{"output", &config_.outputs, &metadata_.outputs}}) {
+    for (const DeclaredTensor& d : *declared) {
+      const TensorMetadata* own = Find(*tensors, d.name);
+      if (own == nullptr) {
+        return absl::InvalidArgumentError(StrCat("the configuration has the ", what, " '", d.name,
+                                                 "'; the model has ", NamesOf(*tensors)));
+      }
+      const std::string type = ConfigTypeOf(own->datatype);
+      const std::vector<int64_t> dims(own->shape.begin() + (joins() ? 1 : 0), own->shape.end());
+      if (d.data_type == type && d.dims == dims) continue;
+      return absl::InvalidArgumentError(StrCat(
+          "the configuration has the ", what, " '", d.name, "' as ", d.data_type, ShapeText(d.dims),
+          joins() ? " without the batch's axis" : "", "; the model's is ", type, ShapeText(dims)));
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -292,6 +316,20 @@ absl::Status ServedModel::CheckRequest(InferRequest& request) const {
   return absl::OkStatus();
 }
 
+// Replaces 0 by the model's default.
+absl::Status ServedModel::CheckPriority(InferRequest& request) const {
+  const auto levels = static_cast<uint64_t>(config_.priority_levels);
+  if (request.priority == 0) request.priority = static_cast<uint64_t>(config_.default_priority);
+  if (request.priority <= levels) return absl::OkStatus();
+  if (levels == 0) {
+    return absl::InvalidArgumentError(StrCat("the request has the priority ", request.priority,
+                                             "; the model has no priorities (priority_levels in "
+                                             "config.yaml)"));
+  }
+  return absl::InvalidArgumentError(StrCat("the request has the priority ", request.priority,
+                                           "; the model has 1, the highest, to ", levels));
+}
+
 absl::Status ServedModel::CheckRows(const InferRequest& request, int64_t& rows) const {
   rows = 1;
   if (!joins()) return absl::OkStatus();
@@ -309,6 +347,7 @@ absl::Status ServedModel::CheckRows(const InferRequest& request, int64_t& rows) 
 std::shared_ptr<Job> ServedModel::Submit(InferRequest request, InferDone done) {
   absl::Status status = CheckRequest(request);
   int64_t rows = 1;
+  if (status.ok()) status = CheckPriority(request);
   if (status.ok()) status = CheckRows(request, rows);
   if (!status.ok()) {
     statistics_.RequestDone(status, std::chrono::nanoseconds(0), std::chrono::nanoseconds(0));

@@ -74,9 +74,11 @@ class ServedModel {
       LoadInterrupt* interrupt);
   absl::Status ReadSignature();
   absl::Status CheckBatching();
+  absl::Status CheckDeclared();
   absl::Status PrepareLargest();
   absl::Status CountPlacement();
   absl::Status CheckRequest(InferRequest& request) const;
+  absl::Status CheckPriority(InferRequest& request) const;
   absl::Status CheckRows(const InferRequest& request, int64_t& rows) const;
   absl::StatusOr<std::vector<Tensor>> Run(const std::string& device, const Batcher::Inputs& inputs,
                                           const std::vector<std::string>& outputs,

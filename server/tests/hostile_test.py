@@ -64,6 +64,8 @@ WRONG = [
     {**given(), "outputs": 5}, {**given(), "outputs": [{}]}, {**given(), "outputs": [{"name": "z"}]},
     {**given(), "outputs": [{"name": "y"}, {"name": "y"}]}, {**given(), "id": 5}, {**given(), "parameters": []},
     {**given(), "parameters": {"timeout": -1}}, {**given(), "parameters": {"timeout": "x"}},
+    {**given(), "parameters": {"priority": 1}}, {**given(), "parameters": {"priority": -1}},
+    {**given(), "parameters": {"priority": 2**64}}, {**given(), "parameters": {"priority": "1"}},
     {**given(), "outputs": [{"name": "y", "parameters": {"binary_data": 1}}]},
     {"inputs": given()["inputs"] * 2},
 ]
@@ -76,7 +78,7 @@ def test_wrong_json(server, number):
 
 
 def test_what_is_not_supported_is_refused_by_name(server):
-    for key in ("sequence_id", "priority"):
+    for key in ("sequence_id", "sequence_start", "sequence_end"):
         status, body = infer(server, {**given(), "parameters": {key: 1}})
         assert status == 501 and key in json.loads(body)["error"]
     status, body = infer(server, {**given(), "outputs": [{"name": "y", "parameters": {"classification": 2}}]})

@@ -56,8 +56,6 @@ def test_load_and_unload_on_request(tmp_path, start):
                 other.load_model("none")
             with pytest.raises(InferenceServerException, match="there is no model 'none'"):
                 other.unload_model("none")
-            with pytest.raises(InferenceServerException, match="takes no parameters"):
-                other.load_model("a", config="{}")
         with pytest.raises(InferenceServerException, match="no model"):
             client.load_model("..")
 
@@ -82,6 +80,11 @@ CONFIGS = [("max_batch: x", "line 1: max_batch must be a whole number"), ("max_b
            ("version_policy: {latest: 0}", "latest must be"), ("version_policy: {specific: [7]}", "none of the versions"),
            ("file: ../model.onnx", "a name in the version's folder"), ("file: other.onnx", "there is no 'other.onnx'"),
            ("signature: none", "no signature 'none'"), ("device: gpu:7", "gpu:7"), ("max_delay_us: 5", "needs a max_batch"),
+           ("default_priority: 2", "one of the 0 levels"), ("priority_levels: 2\ndefault_priority: 3", "line 2: default_priority"),
+           ("inputs: [{name: z, data_type: TYPE_FP32, dims: [-1, 3]}]", "has the input 'z'; the model has 'x'"),
+           ("outputs: [{name: y, data_type: TYPE_FP16, dims: [-1, 3]}]", "as TYPE_FP16[-1,3]; the model's is TYPE_FP32[-1,3]"),
+           ("max_batch: 2\ninputs: [{name: x, data_type: TYPE_FP32, dims: [-1, 3]}]", "the model's is TYPE_FP32[3]"),
+           ("inputs: [{name: x}]", "inputs must be a list of"), ("inputs: [{name: x, data_type: TYPE_FP32, dims: [-2]}]", "a size in dims"),
            ("session: {devise: cpu}", "devise"), ("session: {device: cpu}", "is set by a key"),
            ("memory_limit: 999999999999999999999", "number of bytes"), ("memory_limit: 9999999999 GiB", "number of bytes"),
            ("&a [*a, *a]: 1", "config.yaml")]
@@ -256,7 +259,8 @@ def test_one_bad_request_of_a_batch_fails_alone(server):
         np.testing.assert_array_equal(answers[i], [10 * (i + 1)])
 
 
-SLOW = np.ones((2048, 256), np.float32)
+# So many rows that a run takes some 100 ms; a server that is so many times slower (under a sanitizer) gets fewer.
+SLOW = np.ones((2048 // int(os.environ.get("ONCILLA_SLOWER", "1")), 256), np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -268,6 +272,8 @@ def slow_server(tmp_path_factory):
     models.config(root, "slow", "queue_size: 2\ninstances: 1\n")
     models.slow(root, "timed", steps=30)
     models.config(root, "timed", "timeout_ms: 20\n")
+    models.slow(root, "ranked", steps=60)
+    models.config(root, "ranked", "priority_levels: 3\n")
     server = Server(root)
     yield server
     assert server.stop() == 0
@@ -315,6 +321,38 @@ def await_running(server):
         assert time.time() < deadline
 
 
+def test_priorities(slow_server):
+    """Of requests that wait, those of the highest priority go first, whoever came first, over both front ends."""
+    ended, threads = [], []
+    given = (3, 2, 0, 1, 3, 2, 1)  # 0: the model's default, 3
+
+    def go(i, priority):
+        module, address = ((http, slow_server.http), (grpc, slow_server.grpc))[i % 2]
+        with module.InferenceServerClient(address) as client:
+            infer(client, "ranked", SLOW, priority=priority)
+        ended.append((priority or 3, i))
+    for i, priority in enumerate((3, *given)):
+        threads.append(threading.Thread(target=go, args=(i, priority)))
+        threads[-1].start()
+        deadline = time.time() + 10  # the first runs, and each of the others has come before the next
+        while slow_server.metric(r'oncilla_queue_depth\{model="ranked"') + slow_server.metric(
+                r'oncilla_requests_running\{model="ranked"') != i + 1:
+            assert time.time() < deadline
+    for thread in threads:
+        thread.join()
+    assert ended[0][1] == 0 and ended[1:] == sorted((priority or 3, i + 1) for i, priority in enumerate(given))
+    with http.InferenceServerClient(slow_server.http) as client:
+        with pytest.raises(InferenceServerException, match="priority 4; the model has 1, the highest, to 3"):
+            infer(client, "ranked", SLOW, priority=4)
+        with pytest.raises(InferenceServerException, match="priority 1; the model has no priorities"):
+            infer(client, "slow", SLOW, priority=1)
+        batching = client.get_model_config("ranked")["dynamic_batching"]
+        assert (batching["priority_levels"], batching["default_priority_level"]) == (3, 3)
+    with grpc.InferenceServerClient(slow_server.grpc) as client:
+        batching = client.get_model_config("ranked").config.dynamic_batching
+        assert (batching.priority_levels, batching.default_priority_level) == (3, 3)
+
+
 def test_a_client_that_goes_away_cancels_its_request(slow_server):
     import socket
     cancelled = slow_server.metric(r'oncilla_requests_total\{model="slow".*CANCELLED')
@@ -328,8 +366,9 @@ def test_a_client_that_goes_away_cancels_its_request(slow_server):
         while slow_server.metric(r'oncilla_requests_total\{model="slow".*CANCELLED') < cancelled + 1:
             assert time.time() < deadline
             time.sleep(0.02)
-    body = (b'{"inputs":[{"name":"x","datatype":"FP32","shape":[2048,256],"parameters":{"binary_data_size":2097152}}]}')
-    head = (f"POST /v2/models/slow/infer HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body) + 2097152}\r\n"
+    body = (b'{"inputs":[{"name":"x","datatype":"FP32","shape":[%d,256],"parameters":{"binary_data_size":%d}}]}'
+            % (len(SLOW), SLOW.nbytes))
+    head = (f"POST /v2/models/slow/infer HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body) + SLOW.nbytes}\r\n"
             f"Inference-Header-Content-Length: {len(body)}\r\n\r\n").encode()
     with socket.create_connection(slow_server.http.split(":")) as connection:
         connection.sendall(head + body + SLOW.tobytes())

@@ -25,6 +25,17 @@ std::string Line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+Severity SeverityOf(const std::string& what) {
+  if (what == "failed") return Severity::kError;
+  return what == "interrupted" ? Severity::kWarning : Severity::kInfo;
+}
+
+// What the engine calls information is for who asks: where memory is and which node runs elsewhere.
+Severity SeverityOf(oncilla_log_level level) {
+  if (level == ONCILLA_LOG_ERROR) return Severity::kError;
+  return level == ONCILLA_LOG_WARNING ? Severity::kWarning : Severity::kVerbose;
+}
+
 void Add(Json& json, const char* key, const std::string& text) {
   if (!text.empty()) json[key] = text.substr(0, kLongestText);
 }
@@ -90,8 +101,19 @@ void Log::Access(const AccessRecord& record) {
 
 void Log::Event(const std::string& what, const std::string& model, const std::string& version,
                 const std::string& reason) {
+  Tell(SeverityOf(what), what, model, version, reason);
+}
+
+void Log::Engine(oncilla_log_level level, const std::string& message) {
+  Tell(SeverityOf(level), "engine", "", "", message);
+}
+
+void Log::Tell(Severity severity, const std::string& what, const std::string& model,
+               const std::string& version, const std::string& reason) {
+  if (!settings_.Wants(severity)) return;
   Json json;
   json["time"] = Now();
+  json["level"] = NameOf(severity);
   json["event"] = what;
   Add(json, "model", model);
   Add(json, "version", version);

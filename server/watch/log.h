@@ -1,4 +1,5 @@
-// The server's log: one JSON object a line, for each request and for what happens to models.
+// The server's log: one JSON object a line, for each request (the access log) and for what happens
+// to models and in the engine (events).
 #pragma once
 
 #include <chrono>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "server/core/request.h"
+#include "server/watch/log_settings.h"
 #include "server/watch/trace_context.h"
 
 namespace oncilla::server {
@@ -35,19 +37,27 @@ struct AccessRecord {
 
 class Log {
  public:
-  Log() = default;
+  // `verbose_level`: of events, until clients set another.
+  explicit Log(uint64_t verbose_level = 0) : settings_(verbose_level) {}
   ~Log();
   // "-": standard error (the default), "off": requests are not logged, else a file that is appended
   // to.
   absl::Status Open(const std::string& access_log);
   void Access(const AccessRecord& record);
-  // To standard error. `what`: "loaded", "failed", "unloaded", "listening", "draining", ..
+  // To standard error, where the settings want it. `what`: "loaded", "failed", "unloaded",
+  // "listening", "draining", ..
   void Event(const std::string& what, const std::string& model, const std::string& version,
              const std::string& reason);
+  // What the engine says.
+  void Engine(oncilla_log_level level, const std::string& message);
+  LogSettings& settings() { return settings_; }
 
  private:
+  void Tell(Severity severity, const std::string& what, const std::string& model,
+            const std::string& version, const std::string& reason);
   void Write(std::FILE* file, const std::string& line);
 
+  LogSettings settings_;
   std::mutex mutex_;
   std::FILE* access_ = stderr;
 };

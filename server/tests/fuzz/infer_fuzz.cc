@@ -1,5 +1,5 @@
 // libFuzzer on the gRPC form's messages: the bytes are a ModelInferRequest, which is read, run and
-// answered; and the same bytes as settings of traces.
+// answered; and the same bytes as settings of traces and of the log.
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
@@ -27,6 +27,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (settings.ParseFromArray(data, static_cast<int>(size))) {
     inference::TraceSettingResponse told;
     const auto now = service.Tracing(settings.model_name(), FromMessage(settings));
+    if (now.ok()) ToMessage(*now, &told);
+  }
+  inference::LogSettingsRequest logging;
+  if (logging.ParseFromArray(data, static_cast<int>(size))) {
+    inference::LogSettingsResponse told;
+    const auto now = service.Logging(FromMessage(logging));
     if (now.ok()) ToMessage(*now, &told);
   }
   inference::ModelInferRequest message;

@@ -1,0 +1,233 @@
+// Member by member: the keys of config.yaml, whose values ParseConfig checks.
+#include "server/model/protocol_config.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "server/core/text.h"
+
+namespace oncilla::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMostBytes = 1 << 20;  // as of a config.yaml
+
+absl::Status Bad(const std::string& what) {
+  return absl::InvalidArgumentError(StrCat("the parameter 'config': ", what));
+}
+
+// Members that are read, each with what reads its value into the keys of config.yaml.
+using Reader = absl::Status (*)(const Json& value, const std::string& name, Json& keys);
+struct Member {
+  const char* name;
+  Reader read;
+};
+
+template <size_t N>
+absl::Status ReadMembers(const Json& object, const std::string& what, const Member (&members)[N],
+                         Json& keys) {
+  if (!object.is_object()) return Bad(StrCat("'", what, "' must be an object"));
+  for (const auto& [name, value] : object.items()) {
+    Reader read = nullptr;
+    for (const Member& member : members)
+      if (name == member.name) read = member.read;
+    if (read == nullptr)
+      return Bad(StrCat("'", name.substr(0, 64), "' in '", what, "' is not supported"));
+    const absl::Status status = read(value, name, keys);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+// Numbers of 64 bits are texts where a message of protobuf was written as JSON.
+absl::StatusOr<int64_t> NumberOf(const Json& value, const std::string& name) {
+  std::optional<int64_t> number;
+  if (value.is_number_unsigned() && value.get<uint64_t>() <= INT64_MAX)
+    number = value.get<int64_t>();
+  else if (value.is_string())
+    number = ParseNumber(value.get<std::string>());
+  if (!number) return Bad(StrCat("'", name, "' must be a whole number, not negative"));
+  return *number;
+}
+
+absl::Status Number(const Json& value, const std::string& name, const char* key, Json& keys) {
+  const auto number = NumberOf(value, name);
+  if (number.ok()) keys[key] = *number;
+  return number.status();
+}
+
+absl::Status Text(const Json& value, const std::string& name, const char* key, Json& keys) {
+  if (!value.is_string()) return Bad(StrCat("'", name, "' must be a text"));
+  if (!value.get<std::string>().empty()) keys[key] = value;
+  return absl::OkStatus();
+}
+
+// What can be one thing here alone is taken where it is that.
+absl::Status Only(const Json& value, const std::string& name, const Json& only) {
+  if (value == only || value == "") return absl::OkStatus();
+  return Bad(StrCat("'", name, "' can only be ", only.dump()));
+}
+
+absl::Status ReadVersionPolicy(const Json& value, const std::string& name, Json& keys) {
+  if (value.is_object() && value.size() == 1) {
+    const std::string kind = value.begin().key();
+    const Json& given = value.begin().value();
+    if (kind == "all" && given == Json::object()) {
+      keys["version_policy"] = "all";
+      return absl::OkStatus();
+    }
+    const bool latest = kind == "latest" && given.is_object() && given.contains("num_versions");
+    if (latest && given.size() == 1)
+      return Number(given["num_versions"], "num_versions", "latest", keys["version_policy"]);
+    const bool specific = kind == "specific" && given.is_object() && given.contains("versions");
+    if (specific && given.size() == 1 && given["versions"].is_array()) {
+      Json& versions = keys["version_policy"]["specific"] = Json::array();
+      for (const Json& each : given["versions"]) {
+        const auto version = NumberOf(each, "versions");
+        if (!version.ok()) return version.status();
+        versions.push_back(*version);
+      }
+      return absl::OkStatus();
+    }
+  }
+  return Bad(StrCat("'", name,
+                    "' must be {\"latest\": {\"num_versions\": N}}, {\"all\": {}} or "
+                    "{\"specific\": {\"versions\": [..]}}"));
+}
+
+constexpr Member kGroupMembers[] = {
+    {"name", [](const Json& v, const std::string& n, Json& k) { return Text(v, n, "device", k); }},
+    {"count",
+     [](const Json& v, const std::string& n, Json& k) { return Number(v, n, "count", k); }},
+};
+
+absl::Status ReadInstances(const Json& value, const std::string& name, Json& keys) {
+  if (!value.is_array()) return Bad(StrCat("'", name, "' must be a list"));
+  if (value.empty()) return absl::OkStatus();
+  Json& groups = keys["instances"] = Json::array();
+  for (const Json& each : value) {
+    Json group = Json::object();
+    const absl::Status status = ReadMembers(each, name, kGroupMembers, group);
+    if (!status.ok()) return status;
+    groups.push_back(group);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadTimeout(const Json& value, const std::string& name, Json& keys) {
+  const auto microseconds = NumberOf(value, name);
+  if (!microseconds.ok()) return microseconds.status();
+  if (*microseconds % 1000 != 0) return Bad(StrCat("'", name, "' must be whole milliseconds"));
+  keys["timeout_ms"] = *microseconds / 1000;
+  return absl::OkStatus();
+}
+
+constexpr Member kQueueMembers[] = {
+    {"timeout_action",
+     [](const Json& v, const std::string& n, Json&) { return Only(v, n, "REJECT"); }},
+    {"default_timeout_microseconds", ReadTimeout},
+    {"allow_timeout_override",
+     [](const Json& v, const std::string& n, Json&) { return Only(v, n, true); }},
+    {"max_queue_size",
+     [](const Json& v, const std::string& n, Json& k) { return Number(v, n, "queue_size", k); }},
+};
+
+constexpr Member kBatchingMembers[] = {
+    {"max_queue_delay_microseconds",
+     [](const Json& v, const std::string& n, Json& k) { return Number(v, n, "max_delay_us", k); }},
+    {"priority_levels", [](const Json& v, const std::string& n,
+                           Json& k) { return Number(v, n, "priority_levels", k); }},
+    {"default_priority_level",
+     [](const Json& v, const std::string& n, Json& k) {
+       return v == 0 || v == "0" ? absl::OkStatus() : Number(v, n, "default_priority", k);
+     }},
+    {"default_queue_policy", [](const Json& v, const std::string& n,
+                                Json& k) { return ReadMembers(v, n, kQueueMembers, k); }},
+};
+
+// {"KEY": {"string_value": TEXT}}: what the protocol has no words for. Not the session's options,
+// which may name files of this machine's.
+absl::Status ReadParameters(const Json& value, const std::string& name, Json& keys) {
+  static constexpr const char* kKeys[] = {"device", "signature", "tags", "memory_limit"};
+  if (!value.is_object()) return Bad(StrCat("'", name, "' must be an object"));
+  for (const auto& [key, parameter] : value.items()) {
+    if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys))
+      return Bad(StrCat("there is no parameter '", key.substr(0, 64),
+                        "'; there are device, signature, tags and memory_limit"));
+    if (!parameter.is_object() || parameter.size() != 1 || !parameter.contains("string_value"))
+      return Bad(StrCat("the parameter '", key, "' must be {\"string_value\": TEXT}"));
+    const absl::Status status = Text(parameter["string_value"], key, key.c_str(), keys);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+// The sizes may be -1 here.
+constexpr Member kTensorMembers[] = {
+    {"name", [](const Json& v, const std::string& n, Json& k) { return Text(v, n, "name", k); }},
+    {"data_type",
+     [](const Json& v, const std::string& n, Json& k) { return Text(v, n, "data_type", k); }},
+    {"dims",
+     [](const Json& v, const std::string& n, Json& k) {
+       if (!v.is_array()) return Bad(StrCat("'", n, "' must be a list"));
+       k["dims"] = Json::array();
+       for (const Json& each : v) {
+         const bool open = each == -1 || each == "-1";
+         const auto size = open ? absl::StatusOr<int64_t>(-1) : NumberOf(each, n);
+         if (!size.ok()) return size.status();
+         k["dims"].push_back(*size);
+       }
+       return absl::OkStatus();
+     }},
+};
+
+// `input` and `output`, which ServedModel compares with the model's.
+absl::Status ReadTensors(const Json& value, const std::string& name, Json& keys) {
+  if (!value.is_array()) return Bad(StrCat("'", name, "' must be a list"));
+  if (value.empty()) return absl::OkStatus();
+  Json& tensors = keys[name + "s"] = Json::array();
+  for (const Json& each : value) {
+    Json tensor = Json::object();
+    const absl::Status status = ReadMembers(each, name, kTensorMembers, tensor);
+    if (!status.ok()) return status;
+    tensors.push_back(tensor);
+  }
+  return absl::OkStatus();
+}
+
+constexpr Member kMembers[] = {
+    {"name", [](const Json& v, const std::string& n, Json& k) { return Only(v, n, k["name"]); }},
+    {"platform", [](const Json& v, const std::string& n, Json&) { return Only(v, n, "oncilla"); }},
+    {"backend", [](const Json& v, const std::string& n, Json&) { return Only(v, n, "oncilla"); }},
+    {"version_policy", ReadVersionPolicy},
+    {"max_batch_size",
+     [](const Json& v, const std::string& n, Json& k) { return Number(v, n, "max_batch", k); }},
+    {"input", ReadTensors},
+    {"output", ReadTensors},
+    {"instance_group", ReadInstances},
+    {"default_model_filename",
+     [](const Json& v, const std::string& n, Json& k) { return Text(v, n, "file", k); }},
+    {"dynamic_batching", [](const Json& v, const std::string& n,
+                            Json& k) { return ReadMembers(v, n, kBatchingMembers, k); }},
+    {"parameters", ReadParameters},
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> ConfigFromProtocol(const std::string& model, const std::string& text) {
+  if (text.size() > kMostBytes) return Bad("it may have 1 MiB");
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return Bad("it must be a JSON object");
+  Json keys = {{"name", model}};  // so that the member can be compared with it
+  const absl::Status status = ReadMembers(json, "config", kMembers, keys);
+  if (!status.ok()) return status;
+  keys.erase("name");
+  // Elsewhere a size without joining is what the model takes alone, which here it does anyway.
+  if (keys.value("max_batch", int64_t{0}) > 1 && !json.contains("dynamic_batching"))
+    return Bad("'max_batch_size' needs 'dynamic_batching', which joins requests");
+  return keys.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
+}  // namespace oncilla::server
