@@ -26,7 +26,7 @@ struct ByteBlock {
   const int32_t *terms = nullptr, *zeros = nullptr, *column_sums = nullptr;
   const int32_t *row_sums = nullptr, *row_zeros = nullptr;
   const RequantizeRule* rule = nullptr;
-  const QuadEnd* bytes_end = nullptr;  // the same for all panels at once, where registers allow it
+  const QuadEnd* bytes_end = nullptr;  // of the first panel; null where tiles end otherwise
   std::byte* y = nullptr;
 };
 
@@ -78,9 +78,9 @@ class ByteColumns {
     block->row_sums = any_zero_ ? row_sums_.data() + row : nullptr;
     block->row_zeros = row_zeros_.empty() ? nullptr : row_zeros_.data() + row;
     block->rule = ruled_ ? &rule_ : nullptr;
-    const bool in_registers = bytes_end_ && block->quads.run_to_bytes != nullptr &&
-                              block->row_sums == nullptr && block->row_zeros == nullptr;
-    block->bytes_end = in_registers ? &*bytes_end_ : nullptr;
+    const bool to_bytes = bytes_end_ && block->quads.run_to_bytes != nullptr &&
+                          block->row_sums == nullptr && block->row_zeros == nullptr;
+    block->bytes_end = to_bytes ? &*bytes_end_ : nullptr;
   }
 
  private:

@@ -77,61 +77,71 @@ ONCILLA_AVX512_VNNI void Sums512(const std::byte* x, int64_t step, int64_t steps
   }
 }
 
-// A row of sums as numbers of 16 bits with the zero point, cut to their range. In each 128 bits are
-// four columns of the first vector and four of the second.
-struct RowOf512 {
+// What becomes of a tile's sums. Bytes are computed as unsigned ones; `flip` makes them signed.
+struct End512 {
   __m512i terms[2];
   __m512 scales[2], most;
-  __m512i zero;
+  __m512i zero, least_byte, most_byte, flip, order;
+  __mmask32 stored;
 
-  ONCILLA_AVX512_VNNI inline __attribute__((always_inline)) __m512i operator()(
-      const __m512i (&sum)[2]) const {
-    __m512i part[2];
-    ONCILLA_UNROLL for (int v = 0; v < 2; ++v) {
-      const __m512 real = _mm512_cvtepi32_ps(_mm512_add_epi32(sum[v], terms[v]));
-      // Rounds to the nearest, ties to even. What is below all integers becomes the lowest one.
-      part[v] = _mm512_cvtps_epi32(_mm512_min_ps(_mm512_mul_ps(real, scales[v]), most));
-    }
-    return _mm512_adds_epi16(_mm512_packs_epi32(part[0], part[1]), zero);
+  ONCILLA_AVX512_VNNI explicit End512(const QuadEnd& end) {
+    const int moved = end.is_signed ? 128 : 0;
+    terms[0] = _mm512_loadu_si512(end.terms);
+    terms[1] = _mm512_loadu_si512(end.terms + 16);
+    scales[0] = _mm512_loadu_ps(end.scales);
+    scales[1] = _mm512_loadu_ps(end.scales + 16);
+    most = _mm512_set1_ps(end.most);
+    zero = _mm512_set1_epi16(static_cast<int16_t>(end.zero + moved));
+    least_byte = _mm512_set1_epi8(static_cast<char>(end.least_byte + moved));
+    most_byte = _mm512_set1_epi8(static_cast<char>(end.most_byte + moved));
+    flip = _mm512_set1_epi8(static_cast<char>(moved));
+    // From 128 bits with four columns of each vector of two rows to whole rows.
+    order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    stored = end.columns >= 32 ? ~__mmask32{0} : (__mmask32{1} << end.columns) - 1;
+  }
+
+  // A row of sums as numbers of 16 bits with the zero point, cut to their range. In each 128 bits
+  // are four columns of the first vector and four of the second.
+  ONCILLA_AVX512_VNNI inline __attribute__((always_inline)) __m512i Row(const int32_t* sums) const {
+    const __m512 low = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_loadu_si512(sums), terms[0]));
+    const __m512 high =
+        _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_loadu_si512(sums + 16), terms[1]));
+    // Rounds to the nearest, ties to even. What is below all integers becomes the lowest one.
+    const __m512i low_int = _mm512_cvtps_epi32(_mm512_min_ps(_mm512_mul_ps(low, scales[0]), most));
+    const __m512i high_int =
+        _mm512_cvtps_epi32(_mm512_min_ps(_mm512_mul_ps(high, scales[1]), most));
+    return _mm512_adds_epi16(_mm512_packs_epi32(low_int, high_int), zero);
   }
 };
 
-// Two rows at a time, since four vectors of sums are one of bytes.
+// Rows kRow and kRow + 1, since four vectors of sums are one of bytes, and those behind them.
+template <int kRow, int kRows>
+ONCILLA_AVX512_VNNI inline __attribute__((always_inline)) void StoreRows512(const int32_t* sums,
+                                                                            const End512& end,
+                                                                            std::byte* y,
+                                                                            int64_t y_step) {
+  constexpr int kNext = kRow + 1 < kRows ? kRow + 1 : kRow;
+  const __m512i first = end.Row(sums + kRow * 32);
+  const __m512i second = end.Row(sums + kNext * 32);
+  __m512i bytes = _mm512_packus_epi16(first, second);
+  bytes = _mm512_max_epu8(_mm512_min_epu8(bytes, end.most_byte), end.least_byte);
+  bytes = _mm512_permutexvar_epi32(end.order, _mm512_xor_si512(bytes, end.flip));
+  _mm256_mask_storeu_epi8(y + kRow * y_step, end.stored, _mm512_castsi512_si256(bytes));
+  if constexpr (kNext != kRow) {
+    _mm256_mask_storeu_epi8(y + kNext * y_step, end.stored, _mm512_extracti64x4_epi64(bytes, 1));
+  }
+  if constexpr (kRow + 2 < kRows) StoreRows512<kRow + 2, kRows>(sums, end, y, y_step);
+}
+
 template <int kRows>
 ONCILLA_AVX512_VNNI void Bytes512(const std::byte* x, int64_t step, int64_t steps,
                                   const std::byte* w, const QuadEnd& end, std::byte* y,
                                   int64_t y_step) {
-  __m512i sum[kRows][2];
-  AddUp512(x, step, steps, w, sum);
-  RowOf512 row;
-  row.terms[0] = _mm512_loadu_si512(end.terms);
-  row.terms[1] = _mm512_loadu_si512(end.terms + 16);
-  row.scales[0] = _mm512_loadu_ps(end.scales);
-  row.scales[1] = _mm512_loadu_ps(end.scales + 16);
-  row.most = _mm512_set1_ps(end.most);
-  row.zero = _mm512_set1_epi16(end.zero);
-  const __m512i least = _mm512_set1_epi8(static_cast<char>(end.least_byte));
-  const __m512i most = _mm512_set1_epi8(static_cast<char>(end.most_byte));
-  // From 128 bits with four columns of each vector of two rows to whole rows.
-  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  const __mmask32 stored = end.columns >= 32 ? ~__mmask32{0} : (__mmask32{1} << end.columns) - 1;
-  ONCILLA_UNROLL for (int r = 0; r < kRows; r += 2) {
-    const int next = r + 1 < kRows ? r + 1 : r;
-    const __m512i first = row(sum[r]), second = row(sum[next]);
-    __m512i bytes;
-    if (end.is_signed) {
-      bytes = _mm512_packs_epi16(first, second);
-      bytes = _mm512_max_epi8(_mm512_min_epi8(bytes, most), least);
-    } else {
-      bytes = _mm512_packus_epi16(first, second);
-      bytes = _mm512_max_epu8(_mm512_min_epu8(bytes, most), least);
-    }
-    bytes = _mm512_permutexvar_epi32(order, bytes);
-    _mm256_mask_storeu_epi8(y + r * y_step, stored, _mm512_castsi512_si256(bytes));
-    if (next != r) {
-      _mm256_mask_storeu_epi8(y + next * y_step, stored, _mm512_extracti64x4_epi64(bytes, 1));
-    }
-  }
+  // In memory when they are done: where they are computed with, compilers would keep them there
+  // from step to step.
+  alignas(64) int32_t sums[kRows * 32];
+  Sums512<kRows>(x, step, steps, w, sums);
+  StoreRows512<0, kRows>(sums, End512(end), y, y_step);
 }
 
 template <int kRows>

@@ -12,7 +12,7 @@ namespace oncilla::cpu {
 using QuadSumsFunction = void (*)(int rows, const std::byte* x, int64_t step, int64_t steps,
                                   const std::byte* w, int32_t* sums);
 
-// How sums become bytes while they are in registers: the float rule of requantize.h.
+// How the sums of a tile become bytes: the float rule of requantize.h.
 struct QuadEnd {
   const int32_t* terms = nullptr;  // a panel's, added to the sums
   const float* scales = nullptr;   // a panel's, finite

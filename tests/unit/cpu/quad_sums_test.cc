@@ -1,4 +1,4 @@
-// Sums of products of bytes that become bytes in registers, against the rule in plain words: every
+// Sums of products of bytes that become bytes tile by tile, against the rule in plain words: every
 // height of tile, parts of a panel, both signs, narrow bounds, and sums beyond any byte.
 #include "backends/cpu/integer/quad_sums.h"
 
