@@ -54,7 +54,7 @@ def test_capsules_are_used_once():
     capsule = np.ones(2, np.float32).__dlpack__()
     from oncilla import _oncilla
     _oncilla.from_dlpack(capsule)
-    with pytest.raises(TypeError, match="used already"):
+    with pytest.raises(TypeError, match="consumed already"):
         _oncilla.from_dlpack(capsule)
     with pytest.raises(TypeError):
         _oncilla.from_dlpack(object())

@@ -96,7 +96,7 @@ class Devices(CliTest):
         out = self.ok(*run, "--config", config)
         self.assertIn("device_memory: 'CPU:7' is not there; did you mean 'CPU:0'?", out.stderr)
         chain = self.write("chain.txt", "fallback { chain: 'bananas' }")
-        self.fails(2, "run", "--config", chain, "--dump-config", says=["'bananas' is no name"])
+        self.fails(2, "run", "--config", chain, "--dump-config", says=["'bananas' is not a device name"])
 
     def test_visible_devices(self):
         env = {"OCL_ICD_VENDORS": "pocl.icd", "ONCILLA_OPENCL_CPU_DEVICES": "1",

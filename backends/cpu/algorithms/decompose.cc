@@ -100,6 +100,34 @@ Status ForEach(const Args& args, F&& fn) {
   return status;
 }
 
+// The principal logarithm by inverse scaling and squaring (Kenney and Laub, 1989): square roots of
+// the Schur form until it is near the identity, then a Pade approximant. NaN where there is none:
+// Eigen's own function takes roots of a singular matrix for ever.
+using ComplexMatrix = MatrixOf<std::complex<double>>;
+ComplexMatrix LogarithmOf(const ComplexMatrix& x) {
+  constexpr int kDegree = 7, kMostRoots = 128;
+  constexpr double kNear = 0.2642;  // where the approximant of this degree is exact to the last bit
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  const ComplexMatrix none = ComplexMatrix::Constant(x.rows(), x.cols(), {kNaN, kNaN});
+  if (!x.allFinite()) return none;
+  const Eigen::ComplexSchur<ComplexMatrix> schur(x);
+  if (schur.info() != Eigen::Success) return none;
+  ComplexMatrix t = schur.matrixT().template triangularView<Eigen::Upper>();
+  if ((t.diagonal().array() == 0.0).any()) return none;
+  const auto identity = ComplexMatrix::Identity(x.rows(), x.cols());
+  for (int roots = 0; roots < kMostRoots && t.allFinite(); ++roots) {
+    if ((t - identity).cwiseAbs().colwise().sum().maxCoeff() < kNear) {
+      ComplexMatrix log;
+      Eigen::internal::matrix_log_compute_pade(log, t, kDegree);
+      return std::ldexp(1.0, roots) * (schur.matrixU() * log * schur.matrixU().adjoint());
+    }
+    ComplexMatrix root = ComplexMatrix::Zero(t.rows(), t.cols());
+    Eigen::matrix_sqrt_triangular(t, root);
+    t = root.template triangularView<Eigen::Upper>();
+  }
+  return none;
+}
+
 }  // namespace
 
 Status Qr(const QrAttrs& attrs, const Args& args) {
@@ -190,8 +218,7 @@ Status MatrixExponential(const MatrixExponentialAttrs& attrs, const Args& args) 
 }
 
 Status MatrixLogarithm(const NoAttrs&, const Args& args) {
-  return MapMatrices<std::complex<double>>(
-      args, [](const auto& x) { return std::decay_t<decltype(x)>(x.log()); });
+  return MapMatrices<std::complex<double>>(args, [](const auto& x) { return LogarithmOf(x); });
 }
 
 }  // namespace oncilla::cpu
