@@ -272,7 +272,7 @@ def slow_server(tmp_path_factory):
     models.config(root, "slow", "queue_size: 2\ninstances: 1\n")
     models.slow(root, "timed", steps=30)
     models.config(root, "timed", "timeout_ms: 20\n")
-    models.slow(root, "ranked", steps=60)
+    models.slow(root, "ranked", steps=200)
     models.config(root, "ranked", "priority_levels: 3\n")
     server = Server(root)
     yield server
@@ -329,7 +329,8 @@ def test_priorities(slow_server):
     def go(i, priority):
         module, address = ((http, slow_server.http), (grpc, slow_server.grpc))[i % 2]
         with module.InferenceServerClient(address) as client:
-            infer(client, "ranked", SLOW, priority=priority)
+            # The first one runs until all others have come.
+            infer(client, "ranked", np.tile(SLOW, (6, 1)) if i == 0 else SLOW, priority=priority)
         ended.append((priority or 3, i))
     for i, priority in enumerate((3, *given)):
         threads.append(threading.Thread(target=go, args=(i, priority)))
