@@ -103,17 +103,24 @@ constexpr Member kGroupMembers[] = {
      [](const Json& v, const std::string& n, Json& k) { return Number(v, n, "count", k); }},
 };
 
-absl::Status ReadInstances(const Json& value, const std::string& name, Json& keys) {
+// A list of objects with the same members, which becomes the list `key`; an empty one becomes none.
+template <size_t N>
+absl::Status ReadList(const Json& value, const std::string& name, const Member (&members)[N],
+                      const std::string& key, Json& keys) {
   if (!value.is_array()) return Bad(StrCat("'", name, "' must be a list"));
   if (value.empty()) return absl::OkStatus();
-  Json& groups = keys["instances"] = Json::array();
+  Json& list = keys[key] = Json::array();
   for (const Json& each : value) {
-    Json group = Json::object();
-    const absl::Status status = ReadMembers(each, name, kGroupMembers, group);
+    Json object = Json::object();
+    const absl::Status status = ReadMembers(each, name, members, object);
     if (!status.ok()) return status;
-    groups.push_back(group);
+    list.push_back(object);
   }
   return absl::OkStatus();
+}
+
+absl::Status ReadInstances(const Json& value, const std::string& name, Json& keys) {
+  return ReadList(value, name, kGroupMembers, "instances", keys);
 }
 
 absl::Status ReadTimeout(const Json& value, const std::string& name, Json& keys) {
@@ -185,16 +192,7 @@ constexpr Member kTensorMembers[] = {
 
 // `input` and `output`, which ServedModel compares with the model's.
 absl::Status ReadTensors(const Json& value, const std::string& name, Json& keys) {
-  if (!value.is_array()) return Bad(StrCat("'", name, "' must be a list"));
-  if (value.empty()) return absl::OkStatus();
-  Json& tensors = keys[name + "s"] = Json::array();
-  for (const Json& each : value) {
-    Json tensor = Json::object();
-    const absl::Status status = ReadMembers(each, name, kTensorMembers, tensor);
-    if (!status.ok()) return status;
-    tensors.push_back(tensor);
-  }
-  return absl::OkStatus();
+  return ReadList(value, name, kTensorMembers, name + "s", keys);
 }
 
 constexpr Member kMembers[] = {

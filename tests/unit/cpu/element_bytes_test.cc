@@ -1,16 +1,7 @@
 // Real numbers as integers of 8 and 16 bits against division as the language has it, on every
 // instruction set of this machine: at ties and next to them, where a quotient that is off by its
 // last bit becomes another integer, and where quotients are no numbers of an integer's size.
-// The instruction sets that backends/cpu/simd.h leaves out.
-#if defined(ONCILLA_FEW_SIMD_TARGETS)
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
-#else
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
-#endif
 #include "backends/cpu/integer/element_bytes.h"
-
-#include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <bit>
@@ -18,6 +9,8 @@
 #include <limits>
 #include <random>
 #include <vector>
+
+#include "tests/unit/support/instruction_sets.h"
 
 namespace oncilla::cpu {
 namespace {
@@ -68,17 +61,12 @@ void DividesAsTheLanguageDoes(DType dtype, float zero) {
 }
 
 TEST(ElementBytes, QuotientsAreRoundedAsDivisionRounds) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(target);
+  ForInstructionSets([] {
     DividesAsTheLanguageDoes<uint8_t>(DType::kU8, 128);
     DividesAsTheLanguageDoes<int8_t>(DType::kI8, -3);
     DividesAsTheLanguageDoes<uint16_t>(DType::kU16, 0);
     DividesAsTheLanguageDoes<int16_t>(DType::kI16, 5);
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().DeInit();
+  });
 }
 
 }  // namespace

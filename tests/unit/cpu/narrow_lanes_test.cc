@@ -1,35 +1,14 @@
 // float16 and bfloat16 in vectors, on every instruction set of this machine: each pattern of 16
 // bits widened, and floats cut as on the host, to the nearest even, whatever the length.
-// The instruction sets that backends/cpu/simd.h leaves out.
-#if defined(ONCILLA_FEW_SIMD_TARGETS)
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
-#else
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
-#endif
-#include <gtest/gtest.h>
-#include <hwy/targets.h>
-
 #include <bit>
 #include <cmath>
 
 #include "backends/cpu/fast/element_lanes.h"
 #include "engine/base/half.h"
+#include "tests/unit/support/instruction_sets.h"
 
 namespace oncilla::cpu {
 namespace {
-
-// Calls fn() with each set of instructions that was compiled and runs here, the baseline included.
-template <class F>
-void ForInstructionSets(F&& fn) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(target);
-    fn();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().DeInit();
-}
 
 template <class T>
 void WidensEveryPattern(DType dtype) {
