@@ -19,9 +19,11 @@ using Clock = std::chrono::steady_clock;
 
 // The intervals at which a wait checks for an early end and for progress.
 constexpr std::chrono::milliseconds kLookForStop(4), kLookForProgress(50);
-// The number of pieces on a device's queue at once if the run may end early: fewer means a faster
-// stop.
-constexpr size_t kQueueDepth = 2;
+// The number of pieces on a device's queue at once. If the run may end early, fewer mean a faster
+// stop. Otherwise the limit keeps the driver's own queue from getting full, which holds about 1024
+// launches on NVIDIA's: a call that enqueues would then wait for the device inside the driver, and
+// no watchdog could end that wait.
+constexpr size_t kDepthOfLimitedRuns = 2, kDepth = 16;
 
 }  // namespace
 
@@ -253,8 +255,8 @@ class Instance::Walk {
     profile_.OnPiece(d, piece, *event, asked);
     std::deque<Submitted>& queue = in_flight_[d];
     queue.push_back({*std::move(event), &piece});
-    if (!control_.may_end_early() || device.info().can_evaluate) return Status();
-    while (queue.size() > kQueueDepth) {
+    if (device.info().can_evaluate) return Status();
+    while (queue.size() > (control_.may_end_early() ? kDepthOfLimitedRuns : kDepth)) {
       ONCILLA_TRY(WaitFor(d, queue.front().event));
       queue.pop_front();
     }

@@ -43,8 +43,13 @@ std::atomic<bool> lost{false}, hangs{false};
 std::atomic<int> delay_us{0}, build_ms{0};
 // Queues that are blocked, each by an event of the layer's own.
 std::atomic<bool> blocks{false};
+std::atomic<int> queue_room{0};
 std::mutex block_mutex;
-std::map<cl_command_queue, cl_event> blocked;
+struct Blocked {
+  cl_event event = nullptr;
+  int commands = 0;
+};
+std::map<cl_command_queue, Blocked> blocked;
 
 const cl_icd_dispatch* driver = nullptr;
 cl_icd_dispatch table;
@@ -105,8 +110,18 @@ void KeepBuffer(cl_mem buffer) {
 
 // Before something is enqueued there, by the driver's own functions.
 void BlockQueue(cl_command_queue queue) {
-  const std::lock_guard<std::mutex> lock(block_mutex);
-  if (!blocks || blocked.count(queue) != 0) return;
+  std::unique_lock<std::mutex> lock(block_mutex);
+  for (auto it = blocked.find(queue); it != blocked.end(); it = blocked.find(queue)) {
+    const int room = queue_room;
+    if (room == 0 || it->second.commands < room) {
+      ++it->second.commands;
+      return;
+    }
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    lock.lock();
+  }
+  if (!blocks) return;
   cl_context context = nullptr;
   cl_int error =
       driver->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(context), &context, nullptr);
@@ -115,16 +130,16 @@ void BlockQueue(cl_command_queue queue) {
   if (error != CL_SUCCESS) return;
   driver->clEnqueueBarrierWithWaitList(queue, 1, &event, nullptr);
   driver->clRetainCommandQueue(queue);  // no other one may have its address meanwhile
-  blocked[queue] = event;
+  blocked[queue] = {event, 1};
 }
 void Block(int on) {
   const std::lock_guard<std::mutex> lock(block_mutex);
   blocks = on != 0;
   if (on != 0) return;
-  for (const auto& [queue, event] : blocked) {
-    driver->clSetUserEventStatus(event, CL_COMPLETE);
+  for (const auto& [queue, block] : blocked) {
+    driver->clSetUserEventStatus(block.event, CL_COMPLETE);
     driver->clFinish(queue);
-    driver->clReleaseEvent(event);
+    driver->clReleaseEvent(block.event);
     driver->clReleaseCommandQueue(queue);
   }
   blocked.clear();
@@ -222,7 +237,7 @@ void Reset() {
   until_lost = -1;
   lost = false;
   hangs = false;
-  delay_us = build_ms = 0;
+  delay_us = build_ms = queue_room = 0;
 }
 long LiveObjects() { return live_objects; }
 long long LiveBytes() {
@@ -235,6 +250,7 @@ void LimitMemory(long long bytes) {
 }
 void Delay(int microseconds) { delay_us = microseconds; }
 void Hang(int on) { hangs = on != 0; }
+void QueueRoom(int commands) { queue_room = commands; }
 void SlowBuild(int milliseconds) { build_ms = milliseconds; }
 void LoseAfter(long enqueues) { until_lost = enqueues; }
 
@@ -285,8 +301,9 @@ const char* const kCalls[] = {"CreateContext:-6",
                               "SetEventCallback:-6",
                               nullptr};
 
-const FaultControl kControl = {&Fail,  &Count, &Reset, &LiveObjects, &LiveBytes, &LimitMemory,
-                               &Delay, &Hang,  &Block, &SlowBuild,   &LoseAfter, kCalls};
+const FaultControl kControl = {&Fail,        &Count,     &Reset, &LiveObjects, &LiveBytes,
+                               &LimitMemory, &Delay,     &Hang,  &Block,       &QueueRoom,
+                               &SlowBuild,   &LoseAfter, kCalls};
 
 }  // namespace
 

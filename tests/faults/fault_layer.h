@@ -22,6 +22,9 @@ struct FaultControl {
   // While on, the driver itself gets nothing done that is enqueued: each queue is blocked by an
   // event that nobody completes. Off: the events are completed, and the work goes on.
   void (*block)(int on);
+  // A queue that is blocked takes so many commands; to enqueue more waits until it goes on. 0: any
+  // number.
+  void (*queue_room)(int commands);
   // Each compilation of a program takes so much longer.
   void (*slow_build)(int milliseconds);
   // After so many more enqueues the device is lost: whatever uses it fails. Negative: never.

@@ -34,9 +34,9 @@ const FaultControl* Faults() {
   return control;
 }
 
-// Rows of 64 numbers through a product and elementwise ops; as long as the batch is, the arena
+// Rows of 64 numbers through products and softmaxes in turn; as long as the batch is, the arena
 // grows.
-std::string Net(int seed) {
+std::string Net(int seed, int nodes = 3) {
   testing::OnnxGraphText graph;
   graph.Input("x", {"n", 64}).Output("y", {"n", 64});
   std::vector<float> weights(64 * 64);
@@ -44,9 +44,13 @@ std::string Net(int seed) {
     weights[i] = static_cast<float>((i + static_cast<size_t>(seed)) % 13) / 13 - 0.4f;
   }
   graph.Floats("w", {64, 64}, weights);
-  graph.Node({"MatMul", {"x", "w"}, {"a"}, "a"});
-  graph.Node({"Softmax", {"a"}, {"b"}, "b"});
-  graph.Node({"MatMul", {"b", "w"}, {"y"}, "y"});
+  std::string last = "x";
+  for (int i = 0; i < nodes; ++i) {
+    const std::string next = i + 1 == nodes ? "y" : StrCat("v", i);
+    if (i % 2 == 0) graph.Node({"MatMul", {last, "w"}, {next}, next});
+    if (i % 2 == 1) graph.Node({"Softmax", {last}, {next}, next});
+    last = next;
+  }
   return testing::OnnxModelText(graph);
 }
 
@@ -242,6 +246,27 @@ TEST_F(Hang, TheWatchdogAndFallbacksHoldInAFirstRunAndWhileMemoryGrows) {
   Faults()->block(0);
   session_->Close();
   Open(options, 1);
+  Faults()->block(1);
+  ExpectToGoOn(*model_, Rows(3), kWatchdog);
+}
+
+// As NVIDIA's driver does at about 1024 launches: to enqueue more waits inside the driver.
+TEST_F(Hang, ALongRunDoesNotFillTheQueueOfADriverThatHangs) {
+  constexpr milliseconds kWatchdog(400);
+  SessionOptions options{.watchdog_ms = kWatchdog.count()};
+  options.fallback = {.on = {FallbackCause::kDeviceLost}, .chain = {"cpu"}};
+  options.device = "gpu";
+  const auto session = Session::Create(runtime_, options);
+  ASSERT_TRUE(session.ok()) << session.status();
+  session_ = *session;
+  const auto loaded = session_->Load(folder_.Write("long.onnx", Net(0, 2000)), {});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  model_ = *loaded;
+  WarmUp();
+  const long before = Faults()->count("EnqueueNDRangeKernel");
+  WarmUp();
+  ASSERT_GT(Faults()->count("EnqueueNDRangeKernel") - before, 1500);
+  Faults()->queue_room(1000);
   Faults()->block(1);
   ExpectToGoOn(*model_, Rows(3), kWatchdog);
 }

@@ -21,7 +21,10 @@ class Padding {
     ONCILLA_ASSIGN(const auto axes, PadAxes(attrs, node));
     const Shape from = node.inputs[0].shape.ToShape(), to = node.outputs[0].shape.ToShape();
     int rank = to.rank();
-    while (rank > 0 && from[rank - 1] == to[rank - 1] && axes[rank - 1].start == 0) --rank;
+    const auto whole = [&](int i) {
+      return axes[i].before == 0 && axes[i].start == 0 && from[i] == to[i];
+    };
+    while (rank > 0 && whole(rank - 1)) --rank;
     p.block_ = to.Product(rank, to.rank());
     int64_t stride = p.block_;
     for (int i = rank; i-- > 0; stride *= from[i]) {

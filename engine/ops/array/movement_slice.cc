@@ -20,6 +20,9 @@ struct Bounds {
   KnownInt begin, end;
   std::optional<int64_t> step = 1;
   bool shrink = false;  // take only the element at begin and drop the axis
+  // A begin in front of the axis, from which a negative step goes on, is the first element (ONNX);
+  // else there are no elements (TensorFlow).
+  bool begins_inside = false;
 };
 
 // The elements start, start + step, ... of one axis, `size` in number.
@@ -41,7 +44,8 @@ Result<Range> Resolve(const Bounds& bounds, int64_t size, int axis) {
   const int64_t step = std::max(*bounds.step, -kMaxInt64);
   const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
   auto clamp = [&](int64_t at) { return std::clamp(at < 0 ? at + size : at, low, high); };
-  const int64_t begin = bounds.begin_open ? (step > 0 ? low : high) : clamp(*bounds.begin.value);
+  int64_t begin = bounds.begin_open ? (step > 0 ? low : high) : clamp(*bounds.begin.value);
+  if (bounds.begins_inside && size > 0) begin = std::max<int64_t>(begin, 0);
   const int64_t end = bounds.end_open ? (step > 0 ? high : low) : clamp(*bounds.end.value);
   const int64_t span = step > 0 ? end - begin : begin - end;
   Range range{begin, step, 0};
@@ -152,6 +156,7 @@ Result<std::optional<std::vector<Bounds>>> ReadSlice(std::span<const Fact> in, i
   for (size_t i = 0; i < named.size(); ++i) {
     Bounds& b = bounds[static_cast<size_t>(named[i] < 0 ? named[i] + rank : named[i])];
     b.begin_open = b.end_open = false;
+    b.begins_inside = true;
     if (ints[1]) b.begin = (*ints[1])[i];
     if (ints[2]) b.end = (*ints[2])[i];
     if (Given(in, 4)) b.step = ints[4] ? (*ints[4])[i].value : std::nullopt;

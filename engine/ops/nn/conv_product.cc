@@ -28,6 +28,8 @@ ConvProduct ProductOf(const WindowGeometry& g) {
   p.columns = g.out_channels / g.groups;
   p.row_step = width.stride * channels;
   if (!p.pads && g.taps() == 1 && g.in_pixels() == g.out_pixels()) {  // 1x1: all pixels are one row
+    // Strides above 1 belong to axes of one pixel here.
+    p.row_step = channels;
     p.line_rows = g.batch * g.out_pixels();
     p.line_count = {1, 1, 1};
     p.line_step = {0, 0, 0};
