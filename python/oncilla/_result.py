@@ -34,5 +34,9 @@ class Result(dict[str, Any]):
         with open(path, "wb") as file:
             file.write(self.trace(format))
 
+    def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
+        # Another process has nothing to report on: there, and in copies, it is a dict of its arrays.
+        return dict, (dict(self),)
+
     def _repr_html_(self) -> str:
         return _html.result(self)

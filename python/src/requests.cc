@@ -44,7 +44,11 @@ const char* TextOf(nb::handle str) {
 
 int64_t Milliseconds(nb::handle seconds) {
   if (!seconds.is_valid() || seconds.is_none()) return 0;
-  const double given = nb::cast<double>(seconds);
+  double given = 0;
+  if (!nb::try_cast(seconds, given)) {
+    const std::string type = nb::cast<std::string>(nb::str(seconds.type().attr("__name__")));
+    throw nb::type_error(("timeout must be a number of seconds, not " + type).c_str());
+  }
   constexpr double kMost = 1e15;  // milliseconds; no clock goes further
   if (!(given > 0)) throw nb::value_error("timeout must be a positive number of seconds");
   return static_cast<int64_t>(std::min(std::ceil(given * 1000), kMost));

@@ -135,8 +135,9 @@ double Digamma(double x) {
   double result = 0;
   if (x <= 0) {
     if (x == std::floor(x)) return kNaN;
-    // The reflection formula. x is reduced to its fraction first, so that large x lose no digits.
-    const double part = x - std::floor(x);
+    // The reflection formula. x is reduced by the nearest integer first, so that neither large x nor
+    // those near to a pole lose digits.
+    const double part = x - std::nearbyint(x);
     result = -kPi / std::tan(kPi * part);
     x = 1 - x;
   }

@@ -280,7 +280,8 @@ void SoftmaxRowHere(const float* x, float* y, int64_t n, bool log) {
   if (log) {
     const double sum = SumOfExp(x, n, max.v, [](Vector, int64_t) HWY_ATTR {});
     // Not x - (max + log(sum)), which loses digits where max is large.
-    const Lanes log_sum(std::log(sum));
+    // The one exponential of a row of one is 1 but for rounding; the result is to be exact.
+    const Lanes log_sum(n == 1 ? 0.0 : std::log(sum));
     for (int64_t i = 0; i < n; i += kLanes) {
       StoreSome(((Lanes(LoadSome(x + i, n - i)) - max) - log_sum).v, y + i, n - i);
     }

@@ -97,6 +97,8 @@ Result<WindowAxis> SlideAxis(const WindowSpec& spec, int i, int64_t in, int64_t 
                            " with padding ", axis.pad_begin, " and ", axis.pad_end);
   }
   axis.out = room < 0 ? 0 : room / axis.stride + 1;
+  // ONNX rounds up for negative numbers as well: a window that hangs over by less than a stride.
+  if (spec.ceil && room < 0 && room > -axis.stride && in > 0) axis.out = 1;
   if (spec.ceil && room >= 0 && room % axis.stride != 0) {
     // As in ONNX with ceil_mode: a window that would start after the input and its begin padding is
     // dropped.

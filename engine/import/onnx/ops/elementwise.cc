@@ -194,7 +194,8 @@ Result<Values> LowerShrink(OnnxLowering& b) {
 Result<Values> LowerWhere(OnnxLowering& b) {
   const DType dtype = b.dtype(1);
   if (!IsSmallInteger(dtype) && !IsSmallFloat(dtype)) {
-    return One(b.Add("Where", {}, b.all_inputs()));
+    const char* op = dtype == DType::kString ? "ChooseStrings" : "Where";
+    return One(b.Add(op, {}, b.all_inputs()));
   }
   if (b.dtype(2) != dtype) return InvalidArgument("of ", dtype, " and ", b.dtype(2));
   const bool packed = IsPacked(dtype);
