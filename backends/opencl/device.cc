@@ -25,7 +25,8 @@ ProbeResult ProbeOrRecall(const FoundDevice& device, DiskCache* disk) {
   Sha256 hash;
   hash.UpdateField("probe 1");
   hash.UpdateField(CacheIdentity(device.facts));
-  for (const Source* source : {sources.basics, sources.fp64, sources.fp16}) {
+  for (const Source* source :
+       {sources.basics, sources.fp64, sources.fp16, sources.sub_group, sources.dot4}) {
     hash.UpdateField(source->text);
   }
   hash.UpdateField(StrCat(device.facts.claims_fp16, device.facts.claims_fp64,

@@ -1,14 +1,17 @@
 // conv_integer: sums of (x - x_zero) * (filter - filter_zero) over taps and channels of a group, plus
 // bias, in integers of type S (int or long), which wrap around. Layouts as in direct.cl. One work-item
 // per element of y, channels fastest. FILTER_ZEROS: one zero point for each output channel.
+// PACKED: the filter lies in words (matmul/integer_pack.cl), its groups group_step words apart.
 // REQUANTIZED: sums become integers of type Y (common/requantize.clh).
 // VARIANT: -DX=u8 -DW=i8 -DS=i32 -DY=i32 -DIDX=int
 // VARIANT: -DX=i16 -DW=i8 -DS=i64 -DY=i64 -DIDX=long -DX_ZERO -DFILTER_ZERO -DFILTER_ZEROS -DBIAS
 // VARIANT: -DX=u8 -DW=i8 -DS=i32 -DY=u8 -DIDX=int -DREQUANTIZED -DZERO
 // VARIANT: -DX=i16 -DW=i8 -DS=i64 -DY=i16 -DIDX=long -DX_ZERO -DFILTER_ZERO -DFILTER_ZEROS -DBIAS -DREQUANTIZED -DFIXED -DWIDE
+// VARIANT: -DX=u8 -DW=u8 -DS=i32 -DY=u8 -DIDX=int -DX_ZERO -DPACKED -DREQUANTIZED -DZERO
 #include "common/dtype.clh"
 #include "common/requantize.clh"
 #include "common/window.clh"
+#include "common/words.clh"
 
 __kernel void conv_integer(__global const MEM(X)* restrict x, __global const MEM(W)* restrict filter,
 #ifdef X_ZERO
@@ -22,6 +25,9 @@ __kernel void conv_integer(__global const MEM(X)* restrict x, __global const MEM
 #endif
                            __global MEM(Y)* restrict y, const IDX total, const int channels,
                            const int out_channels, const int in_group, const int out_group,
+#ifdef PACKED
+                           const IDX group_step,
+#endif
                            WINDOW_PARAMS EPILOGUE_PARAMS) {
   const IDX at = get_global_id(0);
   if (at >= total) return;
@@ -50,10 +56,16 @@ __kernel void conv_integer(__global const MEM(X)* restrict x, __global const MEM
         const IDX from = ((sample * in0 + s0 + k0 * dilation0) * in1 + s1 + k1 * dilation1) * in2 +
                          s2 + k2 * dilation2;
         const IDX x_at = from * channels + c / out_group * in_group;
-        const IDX w_at = (IDX)((k0 * kernel1 + k1) * kernel2 + k2) * in_group * out_channels + c;
+        const IDX tap = (k0 * kernel1 + k1) * kernel2 + k2;
+#ifdef PACKED
+        const IDX matrix = c / out_group * group_step, k_at = tap * ((in_group + 3) / 4 * 4);
+#define FILTER(i) UNPACKED(filter, matrix, (out_group + 3) / 4 * 4, c % out_group, k_at + i)
+#else
+        const IDX w_at = tap * in_group * out_channels + c;
+#define FILTER(i) filter[w_at + (IDX)i * out_channels]
+#endif
         for (int i = 0; i < in_group; ++i) {
-          sum += ((MEM(S))x[x_at + i] - x_moved) *
-                 ((MEM(S))filter[w_at + (IDX)i * out_channels] - w_moved);
+          sum += ((MEM(S))x[x_at + i] - x_moved) * ((MEM(S))FILTER(i) - w_moved);
         }
       }
     }

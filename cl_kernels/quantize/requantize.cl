@@ -22,19 +22,19 @@ __kernel void requantize(__global const MEM(X)* restrict x,
   if (at >= total) return;
   const IDX place = at / inner % count;
   const long value = (long)x[at] - (long)x_zero;
-  long moved = 0;
+  SPAN moved = 0;
 #ifdef ZERO
-  moved = (long)zero[0];
+  moved = (SPAN)zero[0];
 #endif
 #ifdef FIXED
 #ifdef WIDE
-  const long cut = requantized(value, scale[place], shift[place], moved, least, most);
+  const SPAN cut = requantized(value, scale[place], shift[place], moved, least, most);
 #else
   const long left = value << (32 + left_shift) >> 32;
-  const long cut = requantized(left, scale[place], shift[place], moved, least, most);
+  const SPAN cut = requantized(left, scale[place], shift[place], moved, least, most);
 #endif
 #else
-  const long cut = requantized(value, scale[place], 0, moved, least, most);
+  const SPAN cut = requantized(value, scale[place], 0, moved, least, most);
 #endif
   STORE(Y, y, at, cut);
 }

@@ -23,9 +23,13 @@ std::vector<opencl::Capabilities> KindsOfDevices() {
   intel.fp64 = false;
   intel.compute_units = 512;
   intel.sub_group = 8;
+  intel.byte_dot = opencl::ByteDot::kKhr;
+  opencl::Capabilities nvidia = gpu;
+  nvidia.family = opencl::GpuFamily::kNvidia;
+  nvidia.byte_dot = opencl::ByteDot::kPtx;
   opencl::Capabilities mali = small_gpu;
   mali.family = opencl::GpuFamily::kMali;
-  std::vector<opencl::Capabilities> all = {gpu, small_gpu, bare, intel, mali};
+  std::vector<opencl::Capabilities> all = {gpu, small_gpu, bare, intel, nvidia, mali};
   for (const int64_t width : {4, 8, 16}) {
     opencl::Capabilities cpu = gpu;
     cpu.shape = opencl::KernelShape::kCpu;

@@ -48,6 +48,10 @@ Status Main(int argc, char** argv) {
     ONCILLA_TRY(files.Add(*probe, "", {}).status());
   }
   ONCILLA_TRY(files.Add(*probes.sub_group, "", {{"LANES", "8"}}).status());
+  ONCILLA_TRY(files.Add(*probes.dot4, "", {}).status());
+  for (const char* define : {"DOT_KHR", "DOT_PTX"}) {
+    ONCILLA_TRY(files.Add(*probes.dot4, "", {{define, "1"}}).status());
+  }
   for (int i = 2; i < argc; ++i) {
     ONCILLA_ASSIGN(const auto cases, ReadCases(argv[i], *ops));
     for (const Case& c : cases) {

@@ -111,24 +111,9 @@ Recipe Depthwise(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView
   return recipe;
 }
 
-// Copies x into `to` and adds the padding around it.
-Dispatch PadInput(const WindowGeometry& g, const ConvProduct& p, DType dtype, const Arg& to) {
-  DispatchBuilder b(cl::kConvPad, "pad");
-  b.Define("IDX", IndexType(p.in_floats).name());
-  AddStored(dtype, b);
-  b.Arg("x", In{0}).Arg("y", to).Int("channels", g.in_channels);
-  for (size_t i = 0; i < 3; ++i) b.Int(StrCat("in", i), g.axis[i].in);
-  for (size_t i = 0; i < 3; ++i) b.Int(StrCat("size", i), p.size[i]);
-  for (size_t i = 0; i < 3; ++i) b.Int(StrCat("before", i), p.before[i]);
-  b.Groups({g.batch * p.size[0] * p.size[1], 1, 1});
-  return b.Loop(p.size[2] * g.in_channels).Build();
-}
-
 Recipe Panels(const ConvAttrs& attrs, const WindowGeometry& g, bool packed, const NodeView& node,
               const Capabilities& caps) {
-  PanelLaunch launch;
-  launch.shape = ProductOf(g);
-  const ConvProduct& p = launch.shape;
+  const ConvProduct p = ProductOf(g);
   const int64_t elements = PackedElements(p.depth(), p.columns, caps);
   Recipe recipe;
   const DType dtype = node.inputs[1].dtype;
@@ -143,10 +128,7 @@ Recipe Panels(const ConvAttrs& attrs, const WindowGeometry& g, bool packed, cons
     recipe.dispatches.push_back(MakePack(
         In{1}, b, dtype, {g.groups, p.columns, g.out_channels, 1, p.depth(), p.columns}, caps));
   }
-  launch.row_y = g.out_channels;
-  launch.y_step = launch.bias_step = p.columns;
-  if (g.groups > 1) launch.batch.axes = {{g.groups, g.in_channels / g.groups, elements}};
-  launch.products = g.groups;
+  PanelLaunch launch = PanelsOf(g, p, elements);
   launch.most = std::max({MostOf(node), p.in_floats, g.groups * elements});
   AddPanels(launch, a, b, node, attrs.activation, caps, recipe);
   return recipe;
@@ -174,23 +156,6 @@ bool TakesTiles(const ConvAttrs& attrs, const TensorDesc& filter, const Capabili
          filter.shape.back() / attrs.groups >= tuning.tile_least_columns;
 }
 int64_t TapsOf(const TensorDesc& filter) { return filter.shape.Product(0, filter.rank() - 2); }
-
-// Whether the convolution is a plain product: a single tap that sees every pixel.
-bool IsProduct(const WindowGeometry& g) {
-  return g.groups == 1 && std::ranges::all_of(g.axis, [](const WindowAxis& a) {
-           return a.kernel == 1 && a.stride == 1 && a.pad_begin == 0 && a.in == a.out;
-         });
-}
-
-// That product.
-MatMulGeometry ProductGeometry(const WindowGeometry& g) {
-  MatMulGeometry product;
-  product.m = g.batch * g.out_pixels();
-  product.n = product.b_row = g.out_channels;
-  product.k = product.a_row = g.in_channels;
-  product.a_col = product.b_col = 1;
-  return product;
-}
 
 Recipe Tiled(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& node,
              const Capabilities& caps) {

@@ -1,8 +1,10 @@
-// Recipes of exact arithmetic on quantised tensors: one work-item per element.
+// Recipes of exact arithmetic on quantised tensors: products of bytes by integer_product.h, all
+// others by one work-item per element.
 #include "engine/ops/nn/integer.h"
 
 #include <algorithm>
 
+#include "backends/opencl/recipes/integer_product.h"
 #include "backends/opencl/recipes/kernels.h"
 #include "backends/opencl/recipes/matmul_recipe.h"
 #include "backends/opencl/recipes/window_args.h"
@@ -16,8 +18,6 @@ int64_t MostOf(const NodeView& node) {
                    node.outputs[0].desc().elements()});
 }
 
-const Fact* BiasOf(const NodeView& node) { return node.has_input(4) ? &node.inputs[4] : nullptr; }
-
 void AddTypes(const NodeView& node, IndexType index, DispatchBuilder& b) {
   b.Define({{"X", TypeName(node.inputs[0].dtype)},
             {"W", TypeName(node.inputs[1].dtype)},
@@ -26,47 +26,30 @@ void AddTypes(const NodeView& node, IndexType index, DispatchBuilder& b) {
             {"IDX", index.name()}});
 }
 
-// Adds the zero points and the bias where the node has them.
-void AddZerosAndBias(const NodeView& node, const char* const (&names)[2],
-                     const char* const (&defines)[2], DispatchBuilder& b) {
-  for (size_t i = 0; i < 2; ++i) {
-    if (!node.has_input(2 + i)) continue;
-    b.Define(defines[i], "1").Arg(names[i], In{static_cast<int>(2 + i)});
-    if (node.inputs[2 + i].desc().elements() != 1) b.Define(std::string(defines[i]) + "S", "1");
-  }
-  if (node.has_input(4)) b.Define("BIAS", "1").Arg("bias", In{4});
-}
-
-// Adds the defines and arguments of common/requantize.clh.
-void AddEpilogue(const IntegerEpilogue& epilogue, const NodeView& node, DispatchBuilder& b) {
-  if (epilogue.none()) return;
-  b.Define("REQUANTIZED", "1").Arg("scale", In{5});
-  if (SumType(node.inputs[0].dtype, BiasOf(node)) == DType::kI64) b.Define("WIDE", "1");
-  if (epilogue.requantize == "fixed") b.Define("FIXED", "1").Arg("shift", In{7});
-  if (node.has_input(6)) b.Define("ZERO", "1").Arg("zero", In{6});
-  const IntegerRange range = RangeOf(AsRequantize(epilogue));
-  b.Int("scale_step", node.inputs[5].desc().elements() == 1 ? 0 : 1);
-  b.Int({{"least", range.least}, {"most", range.most}});
-}
-
 Result<Recipe> ConvInteger(const ConvIntegerAttrs& attrs, const NodeView& node,
                            const Capabilities& caps) {
   ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(AsConv(attrs), node));
   ONCILLA_TRY(CheckSizes(g));
   const int64_t total = node.outputs[0].desc().elements();
   if (total == 0) return Recipe();
-  const IndexType index(MostOf(node));
+  ONCILLA_ASSIGN(std::optional<Recipe> bytes, ByteConv(attrs, g, node, caps));
+  if (bytes.has_value()) return *std::move(bytes);
+  const int64_t in_group = g.in_channels / g.groups, out_group = g.out_channels / g.groups;
+  const int64_t group_step = WordMatrix(g.taps(), in_group, out_group);
+  const bool words = InWords(attrs, node, caps);
+  const IndexType index(std::max(MostOf(node), words ? 4 * g.groups * group_step : 0));
   DispatchBuilder b(cl::kConvInteger, "conv_integer", index);
   AddTypes(node, index, b);
   b.Arg("x", In{0}).Arg("filter", In{1});
   AddZerosAndBias(node, {"x_zero", "filter_zero"}, {"X_ZERO", "FILTER_ZERO"}, b);
   b.Arg("y", Out{0}).Index("total", total);
   b.Int({{"channels", g.in_channels}, {"out_channels", g.out_channels}});
-  b.Int({{"in_group", g.in_channels / g.groups}, {"out_group", g.out_channels / g.groups}});
+  b.Int({{"in_group", in_group}, {"out_group", out_group}});
+  if (words) b.Define("PACKED", "1").Index("group_step", group_step);
   AddWindow(g, b);
   AddEpilogue(attrs.epilogue, node, b);
   b.Items(total, caps.Group(TuningOf(caps).loop_group));
-  return b.Loop(std::max(g.in_channels / g.groups, LongestAxis(g))).Alone();
+  return b.Loop(std::max(in_group, LongestAxis(g))).Alone();
 }
 
 Result<Recipe> MatMulInteger(const MatMulIntegerAttrs& attrs, const NodeView& node,
@@ -75,16 +58,26 @@ Result<Recipe> MatMulInteger(const MatMulIntegerAttrs& attrs, const NodeView& no
   const MatMulGeometry g = GeometryOf(AsMatMul(attrs), a, node.inputs[1].desc().shape);
   const int64_t total = g.batch * g.m * g.n;
   if (total == 0) return Recipe();
-  const IndexType index(MostOf(node));
+  ONCILLA_ASSIGN(std::optional<Recipe> bytes, ByteMatMul(attrs, g, node, caps));
+  if (bytes.has_value()) return *std::move(bytes);
+  const bool words = InWords(attrs, node, caps);
+  BatchAxes batch = BatchOf(g);
+  const int64_t matrix = WordMatrix(1, g.k, g.n);
+  if (words) {
+    for (BatchAxes::Axis& axis : batch.axes) axis.b_step = axis.b_step / (g.k * g.n) * matrix;
+  }
+  const int64_t packed = words ? node.inputs[1].desc().elements() / (g.k * g.n) * matrix * 4 : 0;
+  const IndexType index(std::max(MostOf(node), packed));
   DispatchBuilder b(cl::kMatmulInteger, "matmul_integer", index);
   AddTypes(node, index, b);
+  if (words) b.Define("PACKED", "1");
   b.Arg("a", In{0}).Arg("b", In{1});
   AddZerosAndBias(node, {"a_zero", "b_zero"}, {"A_ZERO", "B_ZERO"}, b);
   const int64_t rows = a.rank() < 2 ? 1 : a[a.rank() - (attrs.transpose_a ? 1 : 2)];
   b.Arg("y", Out{0}).Index("total", total).Index("rows", rows);
   b.Index({{"m", g.m}, {"n", g.n}, {"k", g.k}});
   b.Index({{"a_row", g.a_row}, {"a_col", g.a_col}, {"b_row", g.b_row}, {"b_col", g.b_col}});
-  AddBatch(BatchOf(g), b);
+  AddBatch(batch, b);
   AddEpilogue(attrs.epilogue, node, b);
   b.Items(total, caps.Group(TuningOf(caps).loop_group));
   return b.Loop(g.k).Alone();
@@ -125,11 +118,26 @@ Status CanMultiply(const Attrs& attrs, const NodeView& node, const Capabilities&
   return RequireConstantShifts(attrs.epilogue.requantize, node, 7);
 }
 
+Result<Packing> PackConv(const ConvIntegerAttrs& attrs, const NodeView& node, int input,
+                         const Capabilities& caps) {
+  if (input == 1) return PackFilter(attrs, node, caps);
+  return Packing{"dense", node.inputs[static_cast<size_t>(input)].desc().bytes(), nullptr};
+}
+Result<Packing> PackMatMul(const MatMulIntegerAttrs& attrs, const NodeView& node, int input,
+                           const Capabilities& caps) {
+  if (input == 1) return PackWeights(attrs, node, caps);
+  return Packing{"dense", node.inputs[static_cast<size_t>(input)].desc().bytes(), nullptr};
+}
+
 constexpr DTypeSet kOperands = Set(DType::kU8) | Set(DType::kI8) | Set(DType::kI16);
 
 const KernelRow kRows[] = {
-    Row<ConvInteger>("ConvInteger", kOperands).CanRun<CanMultiply<ConvIntegerAttrs>>(),
-    Row<MatMulInteger>("MatMulInteger", kOperands).CanRun<CanMultiply<MatMulIntegerAttrs>>(),
+    Row<ConvInteger>("ConvInteger", kOperands)
+        .CanRun<CanMultiply<ConvIntegerAttrs>>()
+        .Packs<PackConv>(),
+    Row<MatMulInteger>("MatMulInteger", kOperands)
+        .CanRun<CanMultiply<MatMulIntegerAttrs>>()
+        .Packs<PackMatMul>(),
     Row<Requantize>("Requantize",
                     kOperands | Set(DType::kU16) | Set(DType::kI32) | Set(DType::kI64))
         .CanRun<CanRequantize>(),

@@ -51,21 +51,8 @@ Recipe Panels(const MatMulAttrs& attrs, const MatMulGeometry& g, bool packed, co
     recipe.dispatches.push_back(MakePack(In{1}, b, node.inputs[1].dtype,
                                          {matrices, matrix, g.b_row, g.b_col, g.k, g.n}, caps));
   }
-  PanelLaunch launch;
-  launch.shape.run = g.k;
-  launch.shape.tap_count = {1, 1, 1};
-  launch.shape.tap_step = {0, 0, 0};
-  launch.shape.line_rows = g.m;
-  launch.shape.row_step = g.a_row;
-  launch.shape.line_count = {1, 1, 1};
-  launch.shape.line_step = {0, 0, 0};
-  launch.shape.columns = g.n;
-  launch.run_step = g.a_col;
-  launch.row_y = g.n;
-  launch.y_step = g.m * g.n;
-  launch.batch = BatchOf(g);
+  PanelLaunch launch = PanelsOf(g);
   for (BatchAxes::Axis& axis : launch.batch.axes) axis.b_step = axis.b_step / matrix * elements;
-  launch.products = g.batch;
   launch.most = std::max(most, matrices * elements);
   AddPanels(launch, In{0}, b, node, attrs.activation, caps, recipe);
   return recipe;

@@ -59,7 +59,7 @@ void AddStored(DType dtype, DispatchBuilder& b) {
 
 namespace {
 
-// Packs one matrix. T is float, or uint16_t for any 16-bit element.
+// Packs one matrix. T is float, or uint16_t or uint8_t for any element of that size.
 template <class T>
 void PackMatrix(const T* b, const PackSource& source, int64_t panel_columns, T* to) {
   for (int64_t first = 0; first < source.columns; first += panel_columns) {
@@ -87,6 +87,8 @@ Packing PackedPanels(const TensorDesc& desc, const PackSource& from, std::string
     };
     if (dtype == DType::kF32) {
       all(reinterpret_cast<float*>(to.data()));
+    } else if (BytesOf(dtype) == 1) {
+      all(reinterpret_cast<uint8_t*>(to.data()));
     } else {
       all(reinterpret_cast<uint16_t*>(to.data()));
     }
@@ -96,12 +98,6 @@ Packing PackedPanels(const TensorDesc& desc, const PackSource& from, std::string
 }
 
 namespace {
-
-// Rows of a tile, and tiles of a work-item.
-struct PanelPlan {
-  int64_t rows, per_item;
-  std::string name() const { return StrCat("ROWS=", rows, " TILES=", per_item); }
-};
 
 int64_t Lines(const ConvProduct& p) { return p.line_count[0] * p.line_count[1] * p.line_count[2]; }
 int64_t Tiles(const ConvProduct& p, int64_t rows) { return DivideUp(p.line_rows, rows) * Lines(p); }
@@ -153,21 +149,68 @@ std::string SizesText(const PanelLaunch& launch) {
 
 }  // namespace
 
+PanelPlan UsualPanels(const PanelLaunch& launch, const Capabilities& caps) {
+  const int64_t rows = launch.shape.line_rows;
+  return GenericPanels(launch, rows == 1 ? 1 : rows <= 4 ? 4 : PanelOf(caps).most_rows, caps);
+}
+
+PanelLaunch PanelsOf(const MatMulGeometry& g) {
+  PanelLaunch launch;
+  launch.shape.run = g.k;
+  launch.shape.tap_count = {1, 1, 1};
+  launch.shape.tap_step = {0, 0, 0};
+  launch.shape.line_rows = g.m;
+  launch.shape.row_step = g.a_row;
+  launch.shape.line_count = {1, 1, 1};
+  launch.shape.line_step = {0, 0, 0};
+  launch.shape.columns = g.n;
+  launch.run_step = g.a_col;
+  launch.row_y = g.n;
+  launch.y_step = g.m * g.n;
+  launch.batch = BatchOf(g);
+  launch.products = g.batch;
+  return launch;
+}
+
+PanelLaunch PanelsOf(const WindowGeometry& g, const ConvProduct& p, int64_t packed_elements) {
+  PanelLaunch launch;
+  launch.shape = p;
+  launch.row_y = g.out_channels;
+  launch.y_step = launch.bias_step = p.columns;
+  if (g.groups > 1) {
+    launch.batch.axes = {{g.groups, g.in_channels / g.groups, packed_elements}};
+  }
+  launch.products = g.groups;
+  return launch;
+}
+
+void AddPanelSteps(const PanelLaunch& launch, const PanelPlan& plan, const Capabilities& caps,
+                   DispatchBuilder& b) {
+  const ConvProduct& p = launch.shape;
+  const int64_t tiles = Tiles(p, plan.rows), panels = DivideUp(p.columns, PanelColumns(caps));
+  b.Index({{"columns", p.columns}, {"row_y", launch.row_y}, {"y_step", launch.y_step}});
+  b.Index({{"bias_step", launch.bias_step}, {"tiles", tiles}});
+  b.Index("tiles_per_item", plan.per_item);
+  b.Index({{"tiles_per_line", DivideUp(p.line_rows, plan.rows)}, {"line_rows", p.line_rows}});
+  b.Index({{"lines1", p.line_count[1]}, {"lines2", p.line_count[2]}});
+  for (size_t i = 0; i < 3; ++i) b.Index(StrCat("line_step", i), p.line_step[i]);
+  b.Index({{"row_step", p.row_step}, {"run_step", launch.run_step}, {"run", p.run}});
+  for (size_t i = 0; i < 3; ++i) b.Index(StrCat("taps", i), p.tap_count[i]);
+  for (size_t i = 0; i < 3; ++i) b.Index(StrCat("tap_step", i), p.tap_step[i]);
+  AddBatch(launch.batch, b);
+  b.Groups({DivideUp(tiles, plan.per_item), panels, launch.products});
+  b.Loop(std::max({p.run, plan.per_item, p.tap_count[0], p.tap_count[1], p.tap_count[2]}));
+}
+
 void AddPanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& node,
                const std::string& activation, const Capabilities& caps, Recipe& recipe) {
-  const ConvProduct& p = launch.shape;
-  const PanelShape& panel = PanelOf(caps);
-  const int64_t usual = p.line_rows == 1 ? 1 : p.line_rows <= 4 ? 4 : panel.most_rows;
   const PanelPlan plan = Choose(
-      LayerName("panels", SizesText(launch), node, activation), GenericPanels(launch, usual, caps),
+      LayerName("panels", SizesText(launch), node, activation), UsualPanels(launch, caps),
       [&] { return AllPanels(launch, caps); }, caps, recipe.decision);
-  const int64_t rows = plan.rows, per_item = plan.per_item;
-  const int64_t per_line = DivideUp(p.line_rows, rows), tiles = Tiles(p, rows);
-  const int64_t panels = DivideUp(p.columns, PanelColumns(caps));
-
   const IndexType index(launch.most);
   DispatchBuilder d(cl::kMatmulPanels, "panels", index);
-  d.Define({{"V", StrCat(panel.vector)}, {"ROWS", StrCat(rows)}, {"IDX", index.name()}});
+  d.Define(
+      {{"V", StrCat(PanelOf(caps).vector)}, {"ROWS", StrCat(plan.rows)}, {"IDX", index.name()}});
   AddStored(node.inputs[0].dtype, d);
   d.Arg("a", a).Arg("b", b);
   if (launch.partial) d.Define("PARTIAL", "1");
@@ -177,18 +220,39 @@ void AddPanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& node,
     AddEpilogue(node, activation, d);
     d.Arg("y", Out{0});
   }
-  d.Index({{"columns", p.columns}, {"row_y", launch.row_y}, {"y_step", launch.y_step}});
-  d.Index({{"bias_step", launch.bias_step}, {"tiles", tiles}});
-  d.Index({{"tiles_per_item", per_item}, {"tiles_per_line", per_line}});
-  d.Index({{"line_rows", p.line_rows}, {"lines1", p.line_count[1]}, {"lines2", p.line_count[2]}});
-  for (size_t i = 0; i < 3; ++i) d.Index(StrCat("line_step", i), p.line_step[i]);
-  d.Index({{"row_step", p.row_step}, {"run_step", launch.run_step}, {"run", p.run}});
-  for (size_t i = 0; i < 3; ++i) d.Index(StrCat("taps", i), p.tap_count[i]);
-  for (size_t i = 0; i < 3; ++i) d.Index(StrCat("tap_step", i), p.tap_step[i]);
-  AddBatch(launch.batch, d);
-  d.Groups({DivideUp(tiles, per_item), panels, launch.products});
-  d.Loop(std::max({p.run, per_item, p.tap_count[0], p.tap_count[1], p.tap_count[2]}));
+  AddPanelSteps(launch, plan, caps, d);
   d.AddTo(recipe);
+}
+
+Dispatch PadInput(const WindowGeometry& g, const ConvProduct& p, DType dtype, const Arg& to,
+                  const std::optional<Arg>& zero) {
+  DispatchBuilder b(cl::kConvPad, "pad");
+  b.Define("IDX", IndexType(p.in_floats).name());
+  AddStored(dtype, b);
+  b.Arg("x", In{0}).Arg("y", to);
+  if (zero.has_value()) b.Define("ZERO", "1").Arg("zero", *zero);
+  b.Int("channels", g.in_channels);
+  for (size_t i = 0; i < 3; ++i) b.Int(StrCat("in", i), g.axis[i].in);
+  for (size_t i = 0; i < 3; ++i) b.Int(StrCat("size", i), p.size[i]);
+  for (size_t i = 0; i < 3; ++i) b.Int(StrCat("before", i), p.before[i]);
+  b.Groups({g.batch * p.size[0] * p.size[1], 1, 1});
+  return b.Loop(p.size[2] * g.in_channels).Build();
+}
+
+bool IsProduct(const WindowGeometry& g) {
+  return g.groups == 1 && std::ranges::all_of(g.axis, [](const WindowAxis& a) {
+           return a.kernel == 1 && a.stride == 1 && a.pad_begin == 0 && a.in == a.out;
+         });
+}
+
+// That product.
+MatMulGeometry ProductGeometry(const WindowGeometry& g) {
+  MatMulGeometry product;
+  product.m = g.batch * g.out_pixels();
+  product.n = product.b_row = g.out_channels;
+  product.k = product.a_row = g.in_channels;
+  product.a_col = product.b_col = 1;
+  return product;
 }
 
 Dispatch MakePack(Arg from, Arg to, DType dtype, const PackSource& source,

@@ -56,8 +56,27 @@ struct PanelLaunch {
   std::optional<Scratch> sums = {};
   bool partial = false;
 };
+// Rows of a tile, and tiles of a work-item.
+struct PanelPlan {
+  int64_t rows, per_item;
+  std::string name() const { return StrCat("ROWS=", rows, " TILES=", per_item); }
+};
+PanelPlan UsualPanels(const PanelLaunch& launch, const Capabilities& caps);
+// The launches of a product of matrices, and of a convolution whose packed filter has so many
+// elements for each group. Neither has `most`, the first no steps of packed matrices.
+PanelLaunch PanelsOf(const MatMulGeometry& g);
+PanelLaunch PanelsOf(const WindowGeometry& g, const ConvProduct& p, int64_t packed_elements);
+// Adds the arguments from `columns` to the batch, and the groups.
+void AddPanelSteps(const PanelLaunch& launch, const PanelPlan& plan, const Capabilities& caps,
+                   DispatchBuilder& b);
 void AddPanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& node,
                const std::string& activation, const Capabilities& caps, Recipe& recipe);
+// Copies x into `to` and adds the padding around it: zeros, or a zero point.
+Dispatch PadInput(const WindowGeometry& g, const ConvProduct& p, DType dtype, const Arg& to,
+                  const std::optional<Arg>& zero = {});
+// Whether a convolution is a plain product, of a single tap that sees every pixel, and that product.
+bool IsProduct(const WindowGeometry& g);
+MatMulGeometry ProductGeometry(const WindowGeometry& g);
 // The launch that packs on the device.
 Dispatch MakePack(Arg from, Arg to, DType dtype, const PackSource& source,
                   const Capabilities& caps);

@@ -25,6 +25,15 @@ bool Fits(const Tile& tile, const Capabilities& caps) {
          tile.local_bytes() <= caps.local_memory &&
          (tile.sub_group == 0 || tile.sub_group == caps.sub_group);
 }
+// The tiles among which a product may choose.
+std::span<const TileRow> TilesOf(const ProductSizes& p, const Capabilities& caps) {
+  return p.bytes ? TuningOf(caps).byte_tiles : TuningOf(caps).tiles;
+}
+bool FitsOne(std::span<const TileRow> tiles, const Capabilities& caps) {
+  return std::ranges::any_of(tiles, [&](const TileRow& row) {
+    return row.tile.sub_group == 0 && Fits(row.tile, caps);
+  });
+}
 // Kernels on sub-groups do not handle edges along K and columns.
 bool Suits(const Tile& tile, const ProductSizes& p) {
   return tile.sub_group == 0 ||
@@ -70,7 +79,7 @@ struct Best {
 };
 Best BestTile(const ProductSizes& p, int64_t parts, int64_t cores, const Capabilities& caps) {
   Best best;
-  for (const TileRow& row : TuningOf(caps).tiles) {
+  for (const TileRow& row : TilesOf(p, caps)) {
     if (!Fits(row.tile, caps) || !Suits(row.tile, p)) continue;
     const double clocks = Clocks(row, p, parts, cores, TuningOf(caps));
     if (best.row == nullptr || clocks < best.clocks) best = {&row, clocks};
@@ -88,7 +97,7 @@ int64_t PartElements(const ProductSizes& p, int64_t parts) {
 // Whether K may be divided into `parts`.
 bool MayDivide(const ProductSizes& p, int64_t parts, const Capabilities& caps) {
   const Tuning& tuning = TuningOf(caps);
-  return parts <= tuning.most_parts && p.depth / parts >= tuning.part_least &&
+  return !p.bytes && parts <= tuning.most_parts && p.depth / parts >= tuning.part_least &&
          p.products <= kMostGroups / parts &&
          SaturatingMul(PartElements(p, parts), 4) <= caps.max_allocation / 4;
 }
@@ -122,14 +131,8 @@ void AddTile(const Tile& tile, bool parts, const Tuning& tuning, DispatchBuilder
               {"PART", Flag(parts)}});
     return;
   }
-  b.Define({{"TM", StrCat(tile.tm)},
-            {"TN", StrCat(tile.tn)},
-            {"WARPS_M", StrCat(tile.warps_m)},
-            {"WARPS_N", StrCat(tile.warps_n)},
-            {"LANES_M", StrCat(tile.lanes_m)},
-            {"TILE_K", StrCat(tile.slice)},
-            {"UNROLL_K", StrCat(std::min(tile.slice, tuning.tile_unroll))},
-            {"PART", Flag(parts)}});
+  AddTileShape(tile, tuning, b);
+  b.Define("PART", Flag(parts));
 }
 
 // The launches of one product. `b` already has the operands a and b, and gets the other arguments
@@ -193,6 +196,16 @@ class Launches {
 
 }  // namespace
 
+void AddTileShape(const Tile& tile, const Tuning& tuning, DispatchBuilder& b) {
+  b.Define({{"TM", StrCat(tile.tm)},
+            {"TN", StrCat(tile.tn)},
+            {"WARPS_M", StrCat(tile.warps_m)},
+            {"WARPS_N", StrCat(tile.warps_n)},
+            {"LANES_M", StrCat(tile.lanes_m)},
+            {"TILE_K", StrCat(tile.slice)},
+            {"UNROLL_K", StrCat(std::min(tile.slice, tuning.tile_unroll))}});
+}
+
 void AddJoin(const ProductSizes& p, int64_t parts, Scratch sums, const JoinSteps& steps,
              const std::string& activation, const NodeView& node, IndexType index,
              const Capabilities& caps, Recipe& recipe) {
@@ -227,7 +240,7 @@ std::string TilePlan::name() const {
 
 std::vector<TilePlan> AllPlans(const ProductSizes& p, const Capabilities& caps) {
   std::vector<TilePlan> plans;
-  for (const TileRow& row : TuningOf(caps).tiles) {
+  for (const TileRow& row : TilesOf(p, caps)) {
     if (!Fits(row.tile, caps) || !Suits(row.tile, p)) continue;
     const int64_t fewest = FewestParts(p);
     for (int64_t wanted = fewest, last = 0; wanted == fewest || MayDivide(p, wanted, caps);
@@ -244,11 +257,8 @@ double ExpectedClocks(const ProductSizes& p, const Capabilities& caps) {
   return ChooseParts(p, caps).clocks;
 }
 
-bool HasTiles(const Capabilities& caps) {
-  return std::ranges::any_of(TuningOf(caps).tiles, [&](const TileRow& row) {
-    return row.tile.sub_group == 0 && Fits(row.tile, caps);
-  });
-}
+bool HasTiles(const Capabilities& caps) { return FitsOne(TuningOf(caps).tiles, caps); }
+bool HasByteTiles(const Capabilities& caps) { return FitsOne(TuningOf(caps).byte_tiles, caps); }
 
 namespace {
 
@@ -383,10 +393,6 @@ ProductSizes SizesOf(const WindowGeometry& g) {
           g.taps() * ChannelRun(g.in_channels / g.groups, g.taps()), g.groups};
 }
 
-namespace {
-
-// The largest index that a convolution computes. Indices of pixels may lie in the padding on any
-// side, and those of the filter run to row `depth`.
 int64_t MostPlace(const WindowGeometry& g, int64_t depth, int64_t tile_rows, const NodeView& node) {
   int64_t around = SaturatingMul(g.batch, g.in_channels);
   for (const WindowAxis& axis : g.axis) {
@@ -396,6 +402,13 @@ int64_t MostPlace(const WindowGeometry& g, int64_t depth, int64_t tile_rows, con
   return std::max({node.inputs[1].desc().elements(), node.outputs[0].desc().elements(), around,
                    SaturatingMul(depth, g.out_channels), g.batch * g.out_pixels() + tile_rows});
 }
+
+void AddSeen(const WindowGeometry& g, DispatchBuilder& b) {
+  const int64_t bits = g.axis[0].kernel + g.axis[1].kernel + g.axis[2].kernel;
+  if (bits <= 64) b.Define("SEEN", bits <= 32 ? "uint" : "ulong");
+}
+
+namespace {
 
 // The filter as [tap][run][out_channels]. Where it is not constant, a launch of its own makes it.
 Arg FilterInRuns(const WindowGeometry& g, int64_t run, bool packed, const NodeView& node,
@@ -414,12 +427,6 @@ Arg FilterInRuns(const WindowGeometry& g, int64_t run, bool packed, const NodeVi
   pad.Groups({g.taps(), 1, 1});
   pad.Loop(run * g.out_channels).AddTo(recipe);
   return filter;
-}
-
-// Adds a mask with one bit per tap of each axis.
-void AddSeen(const WindowGeometry& g, DispatchBuilder& b) {
-  const int64_t bits = g.axis[0].kernel + g.axis[1].kernel + g.axis[2].kernel;
-  if (bits <= 64) b.Define("SEEN", bits <= 32 ? "uint" : "ulong");
 }
 
 // Adds the last arguments, which both kernels of convolutions share.

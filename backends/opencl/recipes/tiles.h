@@ -17,12 +17,14 @@ namespace oncilla::opencl {
 
 // `products` products of so many rows, columns and k's. `sub_groups`: the operands lie as
 // matmul/sub_group.cl wants them. A part of K is `longest_part` at most where that is not 0.
-// `apart`: a later launch that is there anyway adds the parts up.
+// `apart`: a later launch that is there anyway adds the parts up. `bytes`: of integers; K counts words
+// of four bytes and is not divided.
 struct ProductSizes {
   int64_t rows, columns, depth, products;
   bool sub_groups = false;
   int64_t longest_part = 0;
   bool apart = false;
+  bool bytes = false;
 };
 
 struct TilePlan {
@@ -52,6 +54,14 @@ void AddJoin(const ProductSizes& p, int64_t parts, Scratch sums, const JoinSteps
              const Capabilities& caps, Recipe& recipe);
 // Whether some tile fits the device, whatever the operands.
 bool HasTiles(const Capabilities& caps);
+bool HasByteTiles(const Capabilities& caps);
+// The defines of common/tile_shape.clh.
+void AddTileShape(const Tile& tile, const Tuning& tuning, DispatchBuilder& b);
+// The largest index that a convolution by tiles computes, with a filter of `depth` rows. Indices of
+// pixels may lie in the padding on any side.
+int64_t MostPlace(const WindowGeometry& g, int64_t depth, int64_t tile_rows, const NodeView& node);
+// Adds a mask with one bit per tap of each axis, where that fits.
+void AddSeen(const WindowGeometry& g, DispatchBuilder& b);
 
 // `most`: the largest place in an operand or the result.
 Recipe TiledMatMul(const std::string& activation, const MatMulGeometry& g, const TilePlan& plan,

@@ -49,6 +49,8 @@ constexpr TileRow kAnyTiles[] = {
     kNvidiaTiles[4], kNvidiaTiles[5], kNvidiaTiles[6], {{8, 4, 1, 1, 4, 16}, {750, 280, 4, 2000}},
     kIntelTiles[6],  kIntelTiles[8],
 };
+// Products of integers have no way out of registers alone. Unmeasured.
+constexpr TileRow kPhoneByteTiles[] = {kAnyTiles[6], kAnyTiles[7]};
 
 // As many rows as leave registers for two vectors of B and one of A.
 constexpr PanelShape kPanels[] = {{16, 8}, {8, 6}, {4, 4}};
@@ -71,6 +73,7 @@ constexpr Tuning kGpu = {
     .transpose_few_block = 1,
     .panels = false,
     .tiles = kAnyTiles,
+    .byte_tiles = kAnyTiles,
     .registers_x = 0,
     .registers_y = 0,
     .register_quads = 2,
@@ -145,7 +148,7 @@ constexpr Tuning kCpu = [] {
 // The columns of GPUs differ only in their tiles.
 constexpr Tuning WithTiles(std::span<const TileRow> tiles, int64_t unroll) {
   Tuning t = kGpu;
-  t.tiles = tiles;
+  t.tiles = t.byte_tiles = tiles;
   t.tile_unroll = unroll;
   return t;
 }
@@ -167,6 +170,7 @@ constexpr Tuning kIntel = WithMemory(WithTiles(kIntelTiles, 16), 7, 512 << 10);
 constexpr Tuning WithRegisters(int64_t x, int64_t y) {
   Tuning t = kGpu;
   t.tiles = {};
+  t.byte_tiles = kPhoneByteTiles;
   t.registers_x = x;
   t.registers_y = y;
   t.column_group = 64;

@@ -68,6 +68,7 @@ struct Tuning {
   // Products: whether panels or tiles are the way of this class.
   bool panels;
   std::span<const TileRow> tiles;
+  std::span<const TileRow> byte_tiles;  // of products of integers, by the costs of floats
   // Where not 0: products out of registers alone, in groups of so many work-items; no tiles.
   int64_t registers_x, registers_y;
   int64_t register_quads, register_conv_quads;  // of columns of a work-item there, 1 or 2

@@ -46,6 +46,10 @@ GpuFamily FamilyOf(const DeviceFacts& facts) {
 
 std::string_view Name(KernelShape shape) { return shape == KernelShape::kCpu ? "cpu" : "gpu"; }
 
+std::string_view Name(ByteDot dot) {
+  return dot == ByteDot::kKhr ? "khr" : dot == ByteDot::kPtx ? "ptx" : "portable";
+}
+
 int64_t Capabilities::cores() const {
   constexpr int64_t kIntelUnits = 16;
   return family == GpuFamily::kIntel ? std::max<int64_t>(compute_units / kIntelUnits, 1)
@@ -74,6 +78,7 @@ Capabilities MakeCapabilities(const DeviceFacts& facts, const ProbeResult& probe
   if (facts.max_work_items[0] > 0) {
     c.max_work_group = std::min(c.max_work_group, facts.max_work_items[0]);
   }
+  c.byte_dot = probe.byte_dot;
   c.sub_group = probe.local_groups ? probe.sub_group : 0;
   c.local_memory = facts.local_memory;
   c.compute_units = std::max<int64_t>(facts.compute_units, 1);

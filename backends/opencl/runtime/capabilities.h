@@ -31,6 +31,11 @@ enum class GpuFamily { kAny, kNvidia, kAmdWave32, kAmdWave64, kIntel, kMali, kAd
 // none, or, for tests, all that can with tiles of 2 x 2 or of 4 x 4.
 enum class WinogradChoice { kEstimate, kNone, kTwo, kFour };
 
+// What computes dot4 of cl_kernels/common/dot4.clh: what is written out, the extension
+// cl_khr_integer_dot_product, or NVIDIA's instruction as inline PTX.
+enum class ByteDot { kPortable, kKhr, kPtx };
+std::string_view Name(ByteDot dot);  // "portable", "khr", "ptx"
+
 struct Capabilities {
   KernelShape shape = KernelShape::kGpu;
   GpuFamily family = GpuFamily::kAny;
@@ -40,6 +45,7 @@ struct Capabilities {
   bool local_groups = false;   // barriers and local memory work: groups may be larger than 1
   bool profiling = false;      // events have usable time stamps
   int64_t max_work_group = 1;  // of a kernel that uses barriers, as its driver says once built
+  ByteDot byte_dot = ByteDot::kPortable;
   int64_t sub_group = 0;       // lanes of sub-groups with block reads and shuffles; 0: none
   int64_t local_memory = 0;
   int64_t compute_units = 1;

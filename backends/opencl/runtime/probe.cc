@@ -223,6 +223,39 @@ Status ProbeSubGroups(Bench& bench, const Source& source, ProbeResult& result) {
   return status;
 }
 
+// Dot products of signed bytes: extremes, sums that wrap around, and numbers of all sizes.
+Status ProbeByteDot(Bench& bench, const Source& source, ByteDot dot, ProbeResult& result) {
+  const std::string_view define = dot == ByteDot::kKhr ? "DOT_KHR" : "DOT_PTX";
+  const std::string text = StrCat("#define ", define, " 1\n", source.text);
+  ONCILLA_ASSIGN(Program program, bench.Build({source.path, text}));
+  constexpr size_t kCount = 64;
+  std::vector<int32_t> in(3 * kCount), out(kCount), expected(kCount);
+  uint32_t random = 1;
+  const std::array<uint32_t, 6> extremes = {0x80808080U, 0x7f7f7f7fU, 0x807f807fU,
+                                            0xffffffffU, 0x7fffffffU, 0x80000000U};
+  for (size_t i = 0; i < in.size(); ++i) {
+    random = random * 1664525U + 1013904223U;
+    // Pairs of all extremes come first, with sums at the ends of their range.
+    const size_t pair = i / 3;
+    const bool extreme = pair < extremes.size() * extremes.size();
+    const size_t which = i % 3 == 0 ? pair % extremes.size() : pair / extremes.size();
+    in[i] = static_cast<int32_t>(extreme ? extremes[i % 3 == 2 ? 4 + pair % 2 : which] : random);
+  }
+  for (size_t i = 0; i < kCount; ++i) {
+    auto sum = static_cast<uint32_t>(in[3 * i + 2]);
+    for (int byte = 0; byte < 4; ++byte) {
+      const auto a = static_cast<int8_t>(static_cast<uint32_t>(in[3 * i]) >> (8 * byte));
+      const auto b = static_cast<int8_t>(static_cast<uint32_t>(in[3 * i + 1]) >> (8 * byte));
+      sum += static_cast<uint32_t>(a * b);
+    }
+    expected[i] = static_cast<int32_t>(sum);
+  }
+  ONCILLA_TRY(bench.Run<int32_t>(program, "dot4_words", in, out, kCount, 1, 0, nullptr));
+  if (out != expected) return Wrong("a dot product of bytes");
+  result.byte_dot = dot;
+  return Status();
+}
+
 ProbeResult Failed(const Status& status) {
   ProbeResult result;
   result.failure = Message(status);
@@ -232,7 +265,7 @@ ProbeResult Failed(const Status& status) {
 }  // namespace
 
 ProbeSources ProbeSources::Embedded() {
-  return {&cl::kProbeBasics, &cl::kProbeFp64, &cl::kProbeFp16, &cl::kProbeSubGroup};
+  return {&cl::kProbeBasics, &cl::kProbeFp64, &cl::kProbeFp16, &cl::kProbeSubGroup, &cl::kProbeDot4};
 }
 
 ProbeResult Probe(const FoundDevice& device, const ProbeSources& sources, int seconds) {
@@ -268,6 +301,13 @@ ProbeResult Probe(const FoundDevice& device, const ProbeSources& sources, int se
     bool found = false;
     keep(found, "sub-groups", ProbeSubGroups(bench, *sources.sub_group, result));
   }
+  const bool khr = device.facts.HasExtension("cl_khr_integer_dot_product");
+  // A driver that is not NVIDIA's is never asked about NVIDIA's instructions.
+  if (khr || device.facts.HasExtension("cl_nv_device_attribute_query")) {
+    bool found = false;
+    const ByteDot dot = khr ? ByteDot::kKhr : ByteDot::kPtx;
+    keep(found, "dot products of bytes", ProbeByteDot(bench, *sources.dot4, dot, result));
+  }
   return result;
 }
 
@@ -275,7 +315,8 @@ std::string ToText(const ProbeResult& r) {
   std::string text =
       StrCat("fp64=", r.fp64, "\nfp16=", r.fp16, "\nlocal_groups=", r.local_groups,
              "\nprofiling=", r.profiling, "\nmax_work_group=", r.max_work_group,
-             "\nsub_group=", r.sub_group, "\nmax_loop_trips=", r.max_loop_trips, "\n");
+             "\nsub_group=", r.sub_group, "\nbyte_dot=", static_cast<int>(r.byte_dot),
+             "\nmax_loop_trips=", r.max_loop_trips, "\n");
   auto line = [&](std::string_view name, std::string value) {
     std::replace(value.begin(), value.end(), '\n', ' ');
     text += StrCat(name, "=", value, "\n");
@@ -320,13 +361,15 @@ std::optional<ProbeResult> ParseProbe(const std::string& text) {
       r.max_work_group = number;
     } else if (name == "sub_group") {
       r.sub_group = number;
+    } else if (name == "byte_dot" && number <= static_cast<int64_t>(ByteDot::kPtx)) {
+      r.byte_dot = static_cast<ByteDot>(number);
     } else if (name == "max_loop_trips") {
       r.max_loop_trips = number;
     } else {
       return std::nullopt;
     }
   }
-  return numbers_seen == 7 ? std::optional(r) : std::nullopt;
+  return numbers_seen == 8 ? std::optional(r) : std::nullopt;
 }
 
 }  // namespace oncilla::opencl

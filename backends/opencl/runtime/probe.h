@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backends/opencl/recipes/source.h"
+#include "backends/opencl/runtime/capabilities.h"
 #include "backends/opencl/runtime/discovery.h"
 
 namespace oncilla::opencl {
@@ -24,6 +25,7 @@ struct ProbeResult {
   bool profiling = false;
   int64_t max_work_group = 1;      // of a kernel with barriers and local memory
   int64_t sub_group = 0;           // lanes of sub-groups with block reads and shuffles; 0: none
+  ByteDot byte_dot = ByteDot::kPortable;
   int64_t max_loop_trips = 0;      // loops stop at this many trips; 0: no cap was seen
   std::vector<std::string> notes;  // claims that did not hold
   // Some claim failed for want of memory or of the device: another try may find it true. Not kept.
@@ -42,6 +44,7 @@ struct ProbeSources {
   const Source* fp64;
   const Source* fp16;
   const Source* sub_group;
+  const Source* dot4;
   static ProbeSources Embedded();
 };
 

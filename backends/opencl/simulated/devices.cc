@@ -60,6 +60,7 @@ SimulatedRecord Nvidia(const Model& model) {
   r.facts.parameter_bytes = 4352;
   r.facts.max_work_items[2] = 64;
   r.facts.claims_fp64 = r.probe.fp64 = true;
+  r.probe.byte_dot = ByteDot::kPtx;
   r.facts.extensions = {"cl_khr_byte_addressable_store", "cl_khr_fp64",
                         "cl_khr_int64_base_atomics",     "cl_nv_compiler_options",
                         "cl_nv_device_attribute_query",  "cl_nv_pragma_unroll"};
@@ -94,9 +95,11 @@ SimulatedRecord Intel(const Model& model) {
   r.facts.parameter_bytes = 2048;
   r.facts.claims_fp16 = r.probe.fp16 = r.facts.claims_subgroups = true;
   r.probe.sub_group = 8;
+  r.probe.byte_dot = ByteDot::kKhr;
   r.facts.extensions = {
       "cl_intel_required_subgroup_size", "cl_intel_subgroups", "cl_intel_subgroups_short",
-      "cl_khr_byte_addressable_store",   "cl_khr_fp16",        "cl_khr_subgroups"};
+      "cl_khr_byte_addressable_store",   "cl_khr_fp16",        "cl_khr_integer_dot_product",
+      "cl_khr_subgroups"};
   return r;
 }
 

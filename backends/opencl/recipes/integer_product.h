@@ -1,0 +1,41 @@
+// Products of bytes, with sums in 32 bits: by tiles of words for GPUs (cl_kernels/common/byte_tile.clh), by
+// panels on CPUs (cl_kernels/matmul/integer_panels.cl). Both give every sum exactly.
+#pragma once
+
+#include <optional>
+
+#include "backends/opencl/recipes/dispatch_builder.h"
+#include "engine/ops/nn/conv_geometry.h"
+#include "engine/ops/nn/integer.h"
+
+namespace oncilla::opencl {
+
+// The bias of a product of integers; null where it has none.
+const Fact* BiasOf(const NodeView& node);
+// Adds the zero points and the bias where the node has them.
+void AddZerosAndBias(const NodeView& node, const char* const (&names)[2],
+                     const char* const (&defines)[2], DispatchBuilder& b);
+// Adds the defines and arguments of common/requantize.clh.
+void AddEpilogue(const IntegerEpilogue& epilogue, const NodeView& node, DispatchBuilder& b);
+
+// How a constant second operand is laid out; the same whatever sizes are not known yet.
+Packing PackFilter(const ConvIntegerAttrs& attrs, const NodeView& node, const Capabilities& caps);
+Packing PackWeights(const MatMulIntegerAttrs& attrs, const NodeView& node,
+                    const Capabilities& caps);
+
+// The launches; nothing where the kernels of one work-item per sum are the way. These read what was
+// packed in words where InWords says so.
+Result<std::optional<Recipe>> ByteConv(const ConvIntegerAttrs& attrs, const WindowGeometry& g,
+                                       const NodeView& node, const Capabilities& caps);
+Result<std::optional<Recipe>> ByteMatMul(const MatMulIntegerAttrs& attrs, const MatMulGeometry& g,
+                                         const NodeView& node, const Capabilities& caps);
+bool InWords(const ConvIntegerAttrs& attrs, const NodeView& node, const Capabilities& caps);
+bool InWords(const MatMulIntegerAttrs& attrs, const NodeView& node, const Capabilities& caps);
+
+// A matrix in words: what cl_kernels/matmul/integer_pack.cl says.
+inline int64_t WordPitch(int64_t columns) { return RoundUp(columns, 4); }
+inline int64_t WordMatrix(int64_t taps, int64_t rows, int64_t columns) {
+  return (1 + taps * DivideUp(rows, 4)) * WordPitch(columns);
+}
+
+}  // namespace oncilla::opencl
