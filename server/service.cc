@@ -33,6 +33,8 @@ std::vector<std::string> Service::Extensions() {
           "model_repository(unload_dependents)",
           "model_configuration",
           "schedule_policy",
+          "sequence",
+          "sequence(string_id)",
           "statistics",
           "system_shared_memory",
           "trace",
@@ -143,7 +145,8 @@ absl::StatusOr<std::vector<ModelStatistics>> Service::StatisticsOf(
   std::vector<ModelStatistics> all;
   for (const auto& model : models) {
     all.push_back({model->metadata().name, model->version(), model->statistics(), model->memory(),
-                   model->placement(), model->waiting(), model->running()});
+                   model->placement(), model->waiting(), model->running(),
+                   model->config().sequences.has_value(), model->sequences()});
   }
   return all;
 }

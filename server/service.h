@@ -41,6 +41,8 @@ struct ModelStatistics {
   std::vector<DeviceUse> memory;
   std::map<std::string, int64_t> placement;  // nodes by device
   size_t waiting = 0, running = 0;
+  bool stateful = false;
+  SequenceCounts sequences;  // of a model that is
 };
 
 // A request under way. A default-constructed one is over.

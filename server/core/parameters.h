@@ -6,12 +6,27 @@
 
 namespace oncilla::server {
 
-// What would change the answer, and is not there: refused rather than left out.
-inline constexpr const char* kUnsupportedParameters[] = {"sequence_id", "sequence_start",
-                                                         "sequence_end"};
-
-inline absl::Status UnsupportedParameter(std::string_view key) {
-  return absl::UnimplementedError(StrCat("the request parameter '", key, "' is not supported"));
+// The parameter `sequence_id`: a number, or a text; 0 and the empty text are none.
+inline std::string SequenceId(uint64_t number) {
+  return number == 0 ? std::string() : StrCat(number);
+}
+inline absl::StatusOr<std::string> SequenceId(const std::string& text) {
+  constexpr size_t kMost = 128;
+  if (text.size() > kMost || !IsUtf8(text)) {
+    return absl::InvalidArgumentError(
+        StrCat("the parameter 'sequence_id' may have ", kMost, " bytes of UTF-8"));
+  }
+  return text.empty() ? text : StrCat("\"", text, "\"");
+}
+inline absl::Status BadSequenceId() {
+  return absl::InvalidArgumentError(
+      "the parameter 'sequence_id' must be a whole number, not negative, or a text");
+}
+inline absl::Status CheckSequence(const SequenceMark& mark) {
+  if (!mark.id.empty() || (!mark.start && !mark.end)) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("the parameter '",
+                                           mark.start ? "sequence_start" : "sequence_end",
+                                           "' needs a 'sequence_id', neither 0 nor empty"));
 }
 
 // A load request may bring the model's configuration as text, and nothing else.

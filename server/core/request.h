@@ -41,6 +41,12 @@ struct WantedOutput {
   std::optional<MemoryTarget> into;  // written there instead of being sent
 };
 
+// The sequence that a request belongs to. A number stands as it is, a text in quotation marks.
+struct SequenceMark {
+  std::string id;  // empty: none
+  bool start = false, end = false;
+};
+
 struct InferRequest {
   std::string model;
   std::string version;  // empty: the newest that is ready
@@ -50,6 +56,7 @@ struct InferRequest {
   bool binary_outputs = false;        // of outputs that are not asked for by name
   Clock::time_point deadline = kNever;
   uint64_t priority = 0;  // 1 goes before 2; 0: the model's default
+  SequenceMark sequence;  // means nothing to a model that keeps no state
 };
 
 struct InferOutput {

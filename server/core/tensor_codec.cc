@@ -155,6 +155,18 @@ absl::StatusOr<Tensor> TensorFromStrings(const TensorSpec& spec,
   return *std::move(tensor);
 }
 
+absl::StatusOr<Tensor> ZeroTensor(const std::string& name, oncilla_dtype dtype,
+                                  const std::vector<int64_t>& shape) {
+  const auto elements = ElementsOf(name, shape);
+  if (!elements.ok()) return elements.status();
+  if (dtype == ONCILLA_STRING)
+    return TensorFromStrings({name, "BYTES", shape}, std::vector<std::string>(*elements));
+  const std::string zeros(*elements * ElementBytes(dtype), '\0');
+  auto tensor = Tensor::Copy(dtype, shape, zeros.data(), zeros.size());
+  if (!tensor.ok()) return FromEngine(tensor.status(), InputNamed(name));
+  return *std::move(tensor);
+}
+
 absl::StatusOr<size_t> RawBytes(const Tensor& tensor) {
   if (tensor.dtype() != ONCILLA_STRING) return tensor.bytes();
   size_t total = 0;

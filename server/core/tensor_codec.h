@@ -38,6 +38,10 @@ absl::StatusOr<Tensor> TensorFromRaw(const TensorSpec& spec, std::string_view by
 absl::StatusOr<Tensor> TensorFromStrings(const TensorSpec& spec,
                                          const std::vector<std::string>& strings);
 
+// Zeros, or empty strings.
+absl::StatusOr<Tensor> ZeroTensor(const std::string& name, oncilla_dtype dtype,
+                                  const std::vector<int64_t>& shape);
+
 // The size of AppendRaw's bytes. InvalidArgument for a string of 4 GiB or more.
 absl::StatusOr<size_t> RawBytes(const Tensor& tensor);
 void AppendRaw(const Tensor& tensor, std::string& bytes);

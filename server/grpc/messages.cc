@@ -26,6 +26,32 @@ absl::Status Unsigned(const Parameters& parameters, const char* key, uint64_t& v
   return absl::OkStatus();
 }
 
+absl::Status Flag(const Parameters& parameters, const char* key, bool& value) {
+  const auto found = parameters.find(key);
+  if (found == parameters.end()) return absl::OkStatus();
+  if (!found->second.has_bool_param())
+    return Bad(StrCat("the parameter '", key, "' must be true or false"));
+  value = found->second.bool_param();
+  return absl::OkStatus();
+}
+
+absl::Status SequenceParameters(const Parameters& parameters, SequenceMark& mark) {
+  const auto id = parameters.find("sequence_id");
+  if (id != parameters.end() && id->second.has_string_param()) {
+    auto text = SequenceId(id->second.string_param());
+    if (!text.ok()) return text.status();
+    mark.id = *std::move(text);
+  } else {
+    uint64_t number = 0;
+    if (!Unsigned(parameters, "sequence_id", number).ok()) return BadSequenceId();
+    mark.id = SequenceId(number);
+  }
+  absl::Status status = Flag(parameters, "sequence_start", mark.start);
+  if (status.ok()) status = Flag(parameters, "sequence_end", mark.end);
+  if (!status.ok()) return status;
+  return CheckSequence(mark);
+}
+
 absl::Status MemoryParameters(const Parameters& parameters, std::optional<MemoryTarget>& target) {
   const auto region = parameters.find("shared_memory_region");
   if (region == parameters.end()) return absl::OkStatus();
@@ -130,13 +156,37 @@ void SetTensor(const TensorMetadata& tensor,
   for (const int64_t size : tensor.shape) message->add_shape(size);
 }
 
+inference::DataType ConfigType(const std::string& name) {
+  inference::DataType type = inference::TYPE_INVALID;
+  inference::DataType_Parse(name, &type);
+  return type;
+}
+
+void SetSequences(const ModelConfig& config, inference::ModelSequenceBatching* message) {
+  const SequenceBatching& sequences = *config.sequences;
+  message->set_max_sequence_idle_microseconds(static_cast<uint64_t>(sequences.max_idle_us));
+  auto* oldest = message->mutable_oldest();
+  oldest->set_max_candidate_sequences(static_cast<int32_t>(sequences.max_sequences));
+  oldest->set_max_queue_delay_microseconds(static_cast<uint64_t>(config.max_delay_us));
+  for (const DeclaredState& state : sequences.state) {
+    auto* out = message->add_state();
+    out->set_input_name(state.input_name);
+    out->set_output_name(state.output_name);
+    out->set_data_type(ConfigType(state.data_type));
+    for (const int64_t size : *state.dims) out->add_dims(size);
+    if (!state.initial_dims) continue;
+    auto* initial = out->add_initial_state();
+    initial->set_data_type(ConfigType(state.data_type));
+    initial->set_zero_data(true);
+    for (const int64_t size : *state.initial_dims) initial->add_dims(size);
+  }
+}
+
 // Without the batch's axis where requests are joined along it, as clients expect.
 template <class Message>
 void SetConfigTensor(const TensorMetadata& tensor, bool joins, Message* message) {
   message->set_name(tensor.name);
-  inference::DataType type = inference::TYPE_INVALID;
-  inference::DataType_Parse(ConfigTypeOf(tensor.datatype), &type);
-  message->set_data_type(type);
+  message->set_data_type(ConfigType(ConfigTypeOf(tensor.datatype)));
   for (size_t i = joins ? 1 : 0; i < tensor.shape.size(); ++i) message->add_dims(tensor.shape[i]);
 }
 
@@ -148,12 +198,10 @@ absl::StatusOr<InferRequest> FromMessage(const inference::ModelInferRequest& mes
   request.model = message.model_name();
   request.version = message.model_version();
   request.id = message.id();
-  for (const char* key : kUnsupportedParameters) {
-    if (message.parameters().contains(key)) return UnsupportedParameter(key);
-  }
   uint64_t timeout_us = 0;
   absl::Status status = Unsigned(message.parameters(), "timeout", timeout_us);
   if (status.ok()) status = Unsigned(message.parameters(), "priority", request.priority);
+  if (status.ok()) status = SequenceParameters(message.parameters(), request.sequence);
   if (!status.ok()) return status;
   request.deadline = TimeoutParameter(timeout_us);
   int raw = 0;
@@ -243,6 +291,7 @@ void ToMessage(const ModelDescription& model, inference::ModelConfigResponse* me
   }
   for (const auto& [key, value] : ParametersOf(config))
     (*out->mutable_parameters())[key].set_string_value(value);
+  if (config.sequences) return SetSequences(config, out->mutable_sequence_batching());
   if (!config.joins() && config.priority_levels == 0) return;
   auto* batching = out->mutable_dynamic_batching();
   batching->set_max_queue_delay_microseconds(static_cast<uint64_t>(config.max_delay_us));

@@ -141,16 +141,29 @@ absl::StatusOr<WantedOutput> ReadOutput(const Json& output, bool binary_outputs)
   return wanted;
 }
 
+absl::Status SequenceParameters(const Json& parameters, SequenceMark& mark) {
+  const auto id = parameters.find("sequence_id");
+  if (id != parameters.end() && id->is_number_unsigned()) {
+    mark.id = SequenceId(id->get<uint64_t>());
+  } else if (id != parameters.end()) {
+    auto text = id->is_string() ? SequenceId(id->get<std::string>()) : BadSequenceId();
+    if (!text.ok()) return text.status();
+    mark.id = *std::move(text);
+  }
+  absl::Status status = Flag(parameters, "sequence_start", mark.start);
+  if (status.ok()) status = Flag(parameters, "sequence_end", mark.end);
+  if (!status.ok()) return status;
+  return CheckSequence(mark);
+}
+
 absl::Status RequestParameters(const Json& root, InferRequest& request) {
   const auto parameters = ParametersOf(root);
   if (!parameters.ok()) return parameters.status();
-  for (const char* key : kUnsupportedParameters) {
-    if (parameters->contains(key)) return UnsupportedParameter(key);
-  }
   uint64_t timeout_us = 0;
   absl::Status status = Unsigned(*parameters, "timeout", timeout_us);
   if (status.ok()) status = Unsigned(*parameters, "priority", request.priority);
   if (status.ok()) status = Flag(*parameters, "binary_data_output", request.binary_outputs);
+  if (status.ok()) status = SequenceParameters(*parameters, request.sequence);
   request.deadline = TimeoutParameter(timeout_us);
   return status;
 }

@@ -34,6 +34,27 @@ ReplyJson ConfigTensors(const std::vector<TensorMetadata>& tensors, bool joins) 
   return list;
 }
 
+ReplyJson SequencesJson(const ModelConfig& config) {
+  const SequenceBatching& sequences = *config.sequences;
+  ReplyJson json;
+  json["max_sequence_idle_microseconds"] = sequences.max_idle_us;
+  json["oldest"]["max_candidate_sequences"] = sequences.max_sequences;
+  json["oldest"]["max_queue_delay_microseconds"] = config.max_delay_us;
+  for (const DeclaredState& state : sequences.state) {
+    ReplyJson own = {{"input_name", state.input_name},
+                     {"output_name", state.output_name},
+                     {"data_type", state.data_type},
+                     {"dims", *state.dims}};
+    if (state.initial_dims) {
+      const ReplyJson initial = {
+          {"data_type", state.data_type}, {"dims", *state.initial_dims}, {"zero_data", true}};
+      own["initial_state"] = ReplyJson::array({initial});
+    }
+    json["state"].push_back(own);
+  }
+  return json;
+}
+
 ReplyJson DurationJson(const DurationCount& duration) {
   ReplyJson json;
   json["count"] = duration.count;
@@ -121,7 +142,9 @@ ReplyJson ConfigJson(const ModelDescription& model) {
   for (const InstanceGroup& group : config.instances) {
     json["instance_group"].push_back({{"name", group.device}, {"count", group.count}});
   }
-  if (config.joins() || config.priority_levels > 0) {
+  if (config.sequences) {
+    json["sequence_batching"] = SequencesJson(config);
+  } else if (config.joins() || config.priority_levels > 0) {
     json["dynamic_batching"]["max_queue_delay_microseconds"] = config.max_delay_us;
     json["dynamic_batching"]["priority_levels"] = config.priority_levels;
     json["dynamic_batching"]["default_priority_level"] = config.default_priority;
@@ -193,6 +216,12 @@ ReplyJson StatisticsJson(const std::vector<ModelStatistics>& all) {
       memory["id"] = use.number();
       memory["byte_size"] = use.pool_bytes;
       json["memory_usage"].push_back(memory);
+    }
+    if (model.stateful) {
+      json["sequences"] = {{"live", model.sequences.live},
+                           {"state_bytes", model.sequences.bytes},
+                           {"started", model.sequences.started},
+                           {"expired", model.sequences.expired}};
     }
     list.push_back(json);
   }

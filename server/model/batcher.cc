@@ -42,6 +42,13 @@ absl::StatusOr<Tensor> Rows(const Tensor& tensor, int64_t first, int64_t count) 
   return *std::move(rows);
 }
 
+absl::StatusOr<Tensor> Owned(const Tensor& tensor) {
+  if (tensor.dtype() == ONCILLA_STRING) return tensor;  // Rows has copied them
+  auto copy = Tensor::Copy(tensor.dtype(), tensor.dims(), tensor.raw(), tensor.bytes());
+  if (!copy.ok()) return FromEngine(copy.status());
+  return *std::move(copy);
+}
+
 // One input of several jobs behind each other; `rows` in all.
 absl::StatusOr<Tensor> Concatenated(const std::vector<Tensor>& parts, int64_t rows) {
   std::vector<int64_t> dims = parts[0].dims();
@@ -75,6 +82,7 @@ struct Job::Execution {
 
 Batcher::Batcher(BatcherOptions options, Run run, StatisticsRecorder* statistics)
     : options_(std::move(options)), run_(std::move(run)), statistics_(statistics) {
+  if (options_.sequences) sequences_.emplace(*options_.sequences);
   for (const InstanceGroup& group : options_.instances) {
     for (int i = 0; i < group.count; ++i)
       threads_.emplace_back([this, device = group.device] { Work(device); });
@@ -95,7 +103,7 @@ void Batcher::Submit(const std::shared_ptr<Job>& job) {
     } else if (queue_.size() >= options_.max_waiting) {
       refused = absl::ResourceExhaustedError(
           StrCat("the model's queue is full: ", queue_.size(), " requests wait"));
-    } else {
+    } else if (refused = Accept(*job); refused.ok()) {
       const auto behind = std::upper_bound(
           queue_.begin(), queue_.end(), job,
           [](const auto& a, const auto& b) { return a->request.priority < b->request.priority; });
@@ -109,10 +117,18 @@ void Batcher::Submit(const std::shared_ptr<Job>& job) {
   if (job->deadline_ != kNever) deadlines_.notify_one();
 }
 
-bool Batcher::End(const std::shared_ptr<Job>& job) {
+absl::Status Batcher::Accept(Job& job) {
+  if (!sequences_) return absl::OkStatus();
+  auto place = sequences_->Accept(job.request.sequence);
+  if (place.ok()) job.place_ = *std::move(place);
+  return place.status();
+}
+
+bool Batcher::End(const std::shared_ptr<Job>& job, bool failed) {
   if (job->over_) return false;
   job->over_ = true;
   unfinished_.erase(job);
+  if (sequences_) sequences_->Leave(job->place_, failed);
   if (job->execution_ == nullptr) {
     queue_.erase(std::remove(queue_.begin(), queue_.end(), job), queue_.end());
   } else if (--job->execution_->left == 0) {
@@ -133,7 +149,9 @@ void Batcher::Tell(const std::shared_ptr<Job>& job, absl::StatusOr<InferResponse
 void Batcher::Finish(const std::shared_ptr<Job>& job, absl::StatusOr<InferResponse> outcome) {
   {
     const std::lock_guard lock(mutex_);
-    if (!End(job)) return;
+    if (!End(job, !outcome.ok())) return;
+    // A sequence that idles from now on may be the first to expire.
+    if (sequences_ && After(options_.sequences->max_idle) < watched_until_) deadlines_.notify_one();
   }
   changed_.notify_all();
   Tell(job, std::move(outcome));
@@ -143,12 +161,12 @@ void Batcher::Cancel(const std::shared_ptr<Job>& job) {
   Finish(job, absl::CancelledError("the client went away"));
 }
 
-// Ends jobs whose time is over, whether they wait or run.
+// Ends jobs whose time is over, whether they wait or run, and sequences that idle.
 void Batcher::Watch() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {
     const auto now = Clock::now();
-    auto next = kNever;
+    auto next = sequences_ ? sequences_->Expire(now) : kNever;
     JobList late;
     for (const auto& job : unfinished_) {
       if (job->deadline_ <= now)
@@ -162,6 +180,7 @@ void Batcher::Watch() {
       lock.lock();
       continue;
     }
+    watched_until_ = next;
     if (next == kNever)
       deadlines_.wait(lock);
     else
@@ -169,18 +188,25 @@ void Batcher::Watch() {
   }
 }
 
+std::deque<std::shared_ptr<Job>>::iterator Batcher::Runnable() {
+  return std::find_if(queue_.begin(), queue_.end(), [&](const auto& job) { return CanRun(*job); });
+}
+
 std::shared_ptr<Job::Execution> Batcher::Take() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !queue_.empty() || stopped_; });
-  if (queue_.empty()) return nullptr;
+  changed_.wait(lock, [&] { return Runnable() != queue_.end() || stopped_; });
+  const auto found = Runnable();
+  if (found == queue_.end()) return nullptr;
+  const std::shared_ptr<Job> first = *found;
+  queue_.erase(found);
   auto cancellation = Cancellation::Create();
   auto execution = std::make_shared<Job::Execution>();
   if (cancellation.ok()) execution->cancellation = *cancellation;
-  execution->jobs.push_back(queue_.front());
-  execution->rows = queue_.front()->rows;
+  execution->jobs.push_back(first);
+  execution->rows = first->rows;
   execution->left = 1;
-  queue_.front()->execution_ = execution;
-  queue_.pop_front();
+  first->execution_ = execution;
+  if (sequences_) sequences_->Hold(first->place_);
   ++executing_;
   if (options_.max_rows > 1) Gather(*execution, lock);
   for (const auto& job : execution->jobs) {
@@ -198,7 +224,7 @@ void Batcher::Gather(Job::Execution& execution, std::unique_lock<std::mutex>& lo
     bool full = false;
     for (auto it = queue_.begin(); it != queue_.end() && !full;) {
       const std::shared_ptr<Job> job = *it;
-      if (job->key != first->key) {
+      if (job->key != first->key || !CanRun(*job)) {
         ++it;
         continue;
       }
@@ -207,6 +233,7 @@ void Batcher::Gather(Job::Execution& execution, std::unique_lock<std::mutex>& lo
       if (full) break;
       it = queue_.erase(it);
       job->execution_ = first->execution_;
+      if (sequences_) sequences_->Hold(job->place_);
       execution.jobs.push_back(job);
       execution.rows += job->rows;
       ++execution.left;
@@ -223,8 +250,11 @@ void Batcher::Work(const std::string& device) {
     {
       const std::lock_guard lock(mutex_);
       --executing_;
-      for (const auto& job : execution->jobs)
+      for (const auto& job : execution->jobs) {
         job->execution_ = nullptr;  // they refer to each other
+        job->state_.clear();
+        if (sequences_) sequences_->Release(job->place_);
+      }
     }
     changed_.notify_all();
   }
@@ -232,12 +262,19 @@ void Batcher::Work(const std::string& device) {
 
 void Batcher::Execute(const std::string& device, const std::shared_ptr<Job::Execution>& execution) {
   JobList jobs;
+  std::vector<std::pair<std::shared_ptr<Job>, absl::Status>> broken;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& job : execution->jobs) {
-      if (!job->over_) jobs.push_back(job);
+      if (job->over_) continue;
+      const absl::Status begun = Begin(*job);
+      if (begun.ok())
+        jobs.push_back(job);
+      else
+        broken.emplace_back(job, begun);
     }
   }
+  for (const auto& [job, why] : broken) Finish(job, why);
   if (jobs.empty()) return;
   absl::Status status = RunJobs(device, jobs, execution->cancellation);
   if (status.ok()) return;
@@ -250,6 +287,13 @@ void Batcher::Execute(const std::string& device, const std::shared_ptr<Job::Exec
     return;
   }
   for (const auto& job : jobs) Finish(job, status);
+}
+
+absl::Status Batcher::Begin(Job& job) {
+  if (!sequences_) return absl::OkStatus();
+  auto state = sequences_->StateFor(job.place_);
+  if (state.ok()) job.state_ = *std::move(state);
+  return state.status();
 }
 
 // The longest time that a job of the run still has, in ms; 0: no limit.
@@ -266,14 +310,15 @@ absl::Status Batcher::RunJobs(const std::string& device, const JobList& jobs,
   const auto begin = Clock::now();
   auto inputs = Join(jobs);
   if (!inputs.ok()) return inputs.status();
-  std::vector<std::string> names;
-  for (const WantedOutput& wanted : jobs[0]->request.outputs) names.push_back(wanted.name);
+  const std::vector<std::string> names = OutputsOf(*jobs[0]);
   const auto joined = Clock::now();
   const auto outputs = run_(device, *inputs, names, TimeoutOf(jobs), cancellation);
   if (!outputs.ok()) return outputs.status();
   const auto ran = Clock::now();
   std::vector<InferResponse> responses(jobs.size());
-  const absl::Status status = Divide(jobs, *outputs, responses);
+  absl::Status status = Divide(jobs, *outputs, responses);
+  std::vector<absl::Status> kept(jobs.size());
+  if (status.ok()) status = KeepState(jobs, names, *outputs, kept);
   if (!status.ok()) return status;
   int64_t rows = 0;
   for (const auto& job : jobs) rows += job->rows;
@@ -281,56 +326,107 @@ absl::Status Batcher::RunJobs(const std::string& device, const JobList& jobs,
   statistics_->Executed(jobs.size(), static_cast<uint64_t>(rows), times);
   for (size_t i = 0; i < jobs.size(); ++i) {
     responses[i].times = {begin - jobs[i]->arrived_, times.input, times.infer, times.output, rows};
-    Finish(jobs[i], std::move(responses[i]));
+    if (kept[i].ok())
+      Finish(jobs[i], std::move(responses[i]));
+    else
+      Finish(jobs[i], kept[i]);
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<Batcher::Inputs> Batcher::Join(const JobList& jobs) const {
+  const size_t given = jobs[0]->request.inputs.size();
+  const auto input = [&](const Job& job, size_t i) -> const Tensor& {
+    return i < given ? job.request.inputs[i].tensor : job.state_[i - given];
+  };
   Inputs inputs;
-  for (size_t i = 0; i < jobs[0]->request.inputs.size(); ++i) {
-    const NamedTensor& first = jobs[0]->request.inputs[i];
+  for (size_t i = 0; i < given + jobs[0]->state_.size(); ++i) {
+    const std::string& name = i < given ? jobs[0]->request.inputs[i].name
+                                        : options_.sequences->states[i - given].input;
     if (jobs.size() == 1) {
-      inputs.emplace_back(first.name, first.tensor);
+      inputs.emplace_back(name, input(*jobs[0], i));
       continue;
     }
     std::vector<Tensor> parts;
     int64_t rows = 0;
     for (const auto& job : jobs) {
-      parts.push_back(job->request.inputs[i].tensor);
+      parts.push_back(input(*job, i));
       rows += job->rows;
     }
     auto joined = Concatenated(parts, rows);
     if (!joined.ok()) return joined.status();
-    inputs.emplace_back(first.name, *std::move(joined));
+    inputs.emplace_back(name, *std::move(joined));
   }
   return inputs;
 }
 
-absl::Status Batcher::Divide(const JobList& jobs, const std::vector<Tensor>& outputs,
-                             std::vector<InferResponse>& responses) const {
+// Those that are asked for, and the state besides.
+std::vector<std::string> Batcher::OutputsOf(const Job& job) const {
+  std::vector<std::string> names;
+  for (const WantedOutput& wanted : job.request.outputs) names.push_back(wanted.name);
+  if (!sequences_) return names;
+  for (const StateTensor& state : sequences_->states()) {
+    if (std::find(names.begin(), names.end(), state.output) == names.end())
+      names.push_back(state.output);
+  }
+  return names;
+}
+
+absl::StatusOr<std::vector<Tensor>> Batcher::Parts(const JobList& jobs, const std::string& name,
+                                                   const Tensor& output) const {
+  if (jobs.size() == 1) return std::vector<Tensor>{output};
   int64_t rows = 0;
   for (const auto& job : jobs) rows += job->rows;
-  for (size_t o = 0; o < outputs.size(); ++o) {
-    const WantedOutput& wanted = jobs[0]->request.outputs[o];
-    const std::vector<int64_t> dims = outputs[o].dims();
-    if (jobs.size() > 1 && (dims.empty() || dims[0] != rows)) {
-      return absl::InternalError(StrCat(
-          "output '", wanted.name, "' has ", dims.empty() ? 0 : dims[0], " rows for a batch of ",
-          rows, ": its first axis is no batch axis, and max_batch must be 1"));
-    }
-    int64_t first = 0;
+  const std::vector<int64_t> dims = output.dims();
+  if (dims.empty() || dims[0] != rows) {
+    return absl::InternalError(StrCat("output '", name, "' has ", dims.empty() ? 0 : dims[0],
+                                      " rows for a batch of ", rows,
+                                      ": its first axis is no batch axis, and max_batch must be 1"));
+  }
+  std::vector<Tensor> parts;
+  int64_t first = 0;
+  for (const auto& job : jobs) {
+    auto part = Rows(output, first, job->rows);
+    if (!part.ok()) return part.status();
+    parts.push_back(*std::move(part));
+    first += job->rows;
+  }
+  return parts;
+}
+
+absl::Status Batcher::Divide(const JobList& jobs, const std::vector<Tensor>& outputs,
+                             std::vector<InferResponse>& responses) const {
+  for (size_t o = 0; o < jobs[0]->request.outputs.size(); ++o) {
+    auto parts = Parts(jobs, jobs[0]->request.outputs[o].name, outputs[o]);
+    if (!parts.ok()) return parts.status();
     for (size_t j = 0; j < jobs.size(); ++j) {
       const WantedOutput& own = jobs[j]->request.outputs[o];
-      Tensor part = outputs[o];
-      if (jobs.size() > 1) {
-        auto rows_of_job = Rows(outputs[o], first, jobs[j]->rows);
-        if (!rows_of_job.ok()) return rows_of_job.status();
-        part = *std::move(rows_of_job);
-        first += jobs[j]->rows;
-      }
-      responses[j].outputs.push_back({own.name, std::move(part), own.binary, own.into});
+      responses[j].outputs.push_back({own.name, std::move((*parts)[j]), own.binary, own.into});
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Batcher::KeepState(const JobList& jobs, const std::vector<std::string>& names,
+                                const std::vector<Tensor>& outputs,
+                                std::vector<absl::Status>& kept) {
+  if (!sequences_) return absl::OkStatus();
+  std::vector<std::vector<Tensor>> states(jobs.size());
+  for (const StateTensor& state : sequences_->states()) {
+    const auto at = std::find(names.begin(), names.end(), state.output) - names.begin();
+    auto parts = Parts(jobs, state.output, outputs[static_cast<size_t>(at)]);
+    if (!parts.ok()) return parts.status();
+    for (size_t j = 0; j < jobs.size(); ++j) {
+      // A part of a batch would keep all of it.
+      absl::StatusOr<Tensor> own =
+          jobs.size() == 1 ? absl::StatusOr<Tensor>((*parts)[j]) : Owned((*parts)[j]);
+      if (!own.ok()) return own.status();
+      states[j].push_back(*std::move(own));
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    if (!jobs[j]->over_) kept[j] = sequences_->Keep(jobs[j]->place_, std::move(states[j]));
   }
   return absl::OkStatus();
 }
@@ -350,6 +446,7 @@ void Batcher::Close(Clock::time_point deadline) {
     Finish(job, absl::UnavailableError("the model was unloaded before the request's turn"));
   lock.lock();
   changed_.wait(lock, idle);
+  if (sequences_) sequences_->Clear();
   stopped_ = true;
   std::vector<std::thread> threads;
   threads.swap(threads_);
@@ -367,6 +464,11 @@ size_t Batcher::waiting() const {
 size_t Batcher::running() const {
   const std::lock_guard lock(mutex_);
   return unfinished_.size() - queue_.size();
+}
+
+SequenceCounts Batcher::sequences() const {
+  const std::lock_guard lock(mutex_);
+  return sequences_ ? sequences_->counts() : SequenceCounts();
 }
 
 }  // namespace oncilla::server

@@ -1,16 +1,19 @@
 // Batcher: the queue of one version of a model, and the threads that run it. Requests wait in a
 // bounded queue, by their priority and then in their order; where batches are allowed, those of
-// equal shapes are joined along the first axis, run as one and divided again.
+// equal shapes are joined along the first axis, run as one and divided again. Of a sequence one
+// request runs at a time, with the state that the one before it left.
 #pragma once
 
 #include <condition_variable>
 #include <deque>
 #include <list>
 #include <memory>
+#include <optional>
 #include <set>
 #include <thread>
 
 #include "server/core/request.h"
+#include "server/model/sequences.h"
 #include "server/model/statistics.h"
 
 namespace oncilla::server {
@@ -27,6 +30,7 @@ struct BatcherOptions {
   size_t max_waiting = 256;
   std::vector<InstanceGroup> instances = {{}};
   std::chrono::microseconds timeout{0};  // of requests, from their arrival; 0: none
+  std::optional<SequenceOptions> sequences;  // of a model that keeps state
 };
 
 // One request on its way. `done` is called once, on any thread, without locks held.
@@ -48,6 +52,8 @@ class Job {
   Clock::time_point arrived_, taken_ = kNever, deadline_ = kNever;
   bool over_ = false;                     // guarded by the batcher's mutex
   std::shared_ptr<Execution> execution_;  // likewise; null while it waits
+  Sequences::Place place_;                // of a model that keeps state
+  std::vector<Tensor> state_;             // what its execution feeds besides the inputs
 };
 
 class Batcher {
@@ -72,9 +78,9 @@ class Batcher {
 
   size_t waiting() const;
   size_t running() const;
+  SequenceCounts sequences() const;
 
  private:
-  struct Batch;
   using JobList = std::vector<std::shared_ptr<Job>>;
   void Work(const std::string& device);
   void Watch();
@@ -83,12 +89,26 @@ class Batcher {
   void Execute(const std::string& device, const std::shared_ptr<Job::Execution>& execution);
   absl::Status RunJobs(const std::string& device, const JobList& jobs,
                        const Cancellation& cancellation);
+  // The first job that may be taken, or the end.
+  std::deque<std::shared_ptr<Job>>::iterator Runnable();
+  bool CanRun(const Job& job) const { return !sequences_ || sequences_->CanRun(job.place_); }
+  // With the mutex held.
+  absl::Status Accept(Job& job);
+  // Gives the job its state, with the mutex held. Fails where its sequence is broken.
+  absl::Status Begin(Job& job);
   absl::StatusOr<Inputs> Join(const JobList& jobs) const;
+  std::vector<std::string> OutputsOf(const Job& job) const;
   absl::Status Divide(const JobList& jobs, const std::vector<Tensor>& outputs,
                       std::vector<InferResponse>& responses) const;
+  // Each job's part of an output of all of them.
+  absl::StatusOr<std::vector<Tensor>> Parts(const JobList& jobs, const std::string& name,
+                                            const Tensor& output) const;
+  // What each job leaves to the next one of its sequence; `names` are those of the outputs.
+  absl::Status KeepState(const JobList& jobs, const std::vector<std::string>& names,
+                         const std::vector<Tensor>& outputs, std::vector<absl::Status>& kept);
   int64_t TimeoutOf(const JobList& jobs) const;
   // Marks the job as over; false where it was already. With the mutex held.
-  bool End(const std::shared_ptr<Job>& job);
+  bool End(const std::shared_ptr<Job>& job, bool failed);
   void Tell(const std::shared_ptr<Job>& job, absl::StatusOr<InferResponse> outcome);
   void Finish(const std::shared_ptr<Job>& job, absl::StatusOr<InferResponse> outcome);
 
@@ -99,6 +119,8 @@ class Batcher {
   mutable std::mutex mutex_;
   std::condition_variable changed_;    // for workers and Close
   std::condition_variable deadlines_;  // for Watch
+  Clock::time_point watched_until_ = kNever;
+  std::optional<Sequences> sequences_;
   std::deque<std::shared_ptr<Job>> queue_;
   std::set<std::shared_ptr<Job>> unfinished_;  // all jobs whose `done` was not called yet
   size_t executing_ = 0;

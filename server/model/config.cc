@@ -122,6 +122,16 @@ VersionPolicy Policy(const YAML::Node& node, const std::string& key) {
   return policy;
 }
 
+std::vector<int64_t> Sizes(const YAML::Node& node, const std::string& key, bool open) {
+  if (!node.IsSequence()) Fail(node, StrCat(key, " must be a list of sizes"));
+  std::vector<int64_t> sizes;
+  for (const YAML::Node& size : node) {
+    const bool any = open && size.IsScalar() && size.Scalar() == "-1";
+    sizes.push_back(any ? -1 : Number(size, "a size in dims", 0, INT64_MAX));
+  }
+  return sizes;
+}
+
 std::vector<DeclaredTensor> Declared(const YAML::Node& node, const std::string& key) {
   const std::string form =
       StrCat(key, " must be a list of {name: NAME, data_type: TYPE_FP32, dims: [SIZES]}");
@@ -132,14 +142,81 @@ std::vector<DeclaredTensor> Declared(const YAML::Node& node, const std::string& 
         !entry["dims"] || !entry["dims"].IsSequence()) {
       Fail(entry, form);
     }
-    DeclaredTensor tensor{Text(entry["name"], "name"), Text(entry["data_type"], "data_type"), {}};
-    for (const YAML::Node& size : entry["dims"]) {
-      const bool open = size.IsScalar() && size.Scalar() == "-1";
-      tensor.dims.push_back(open ? -1 : Number(size, "a size in dims", 0, INT64_MAX));
-    }
-    tensors.push_back(std::move(tensor));
+    tensors.push_back({Text(entry["name"], "name"), Text(entry["data_type"], "data_type"),
+                       Sizes(entry["dims"], "dims", /*open=*/true)});
   }
   return tensors;
+}
+
+// A list with one {dims: [SIZES], zero_data: true}, as the protocol has it.
+std::vector<int64_t> InitialDims(const YAML::Node& node, const std::string& data_type) {
+  const YAML::Node first = node.IsSequence() && node.size() == 1 ? node[0] : YAML::Node();
+  if (!first.IsMap() || !first["zero_data"] || !first["zero_data"].IsScalar() ||
+      first["zero_data"].Scalar() != "true") {
+    Fail(node, "initial_state must be a list of one {dims: [SIZES], zero_data: true}");
+  }
+  for (const auto& member : first) {
+    const std::string name = Text(member.first, "a key");
+    if (name == "data_type" && Text(member.second, name) != data_type)
+      Fail(member.second, "the initial_state's data_type must be the state's");
+    if (name != "dims" && name != "zero_data" && name != "data_type" && name != "name")
+      Fail(member.first, StrCat("unknown key '", name, "' in initial_state"));
+  }
+  if (!first["dims"]) return {};  // as messages have the sizes of a scalar
+  return Sizes(first["dims"], "dims", /*open=*/false);
+}
+
+std::vector<DeclaredState> States(const YAML::Node& node) {
+  const char* form = "state must be a list of {input_name: NAME, output_name: NAME}";
+  if (!node.IsSequence() || node.size() == 0) Fail(node, form);
+  std::vector<DeclaredState> states;
+  for (const YAML::Node& entry : node) {
+    if (!entry.IsMap() || !entry["input_name"] || !entry["output_name"]) Fail(entry, form);
+    DeclaredState state;
+    if (entry["data_type"]) state.data_type = Text(entry["data_type"], "data_type");
+    for (const auto& member : entry) {
+      const std::string name = Text(member.first, "a key");
+      if (name == "input_name")
+        state.input_name = Text(member.second, name);
+      else if (name == "output_name")
+        state.output_name = Text(member.second, name);
+      else if (name == "dims")
+        state.dims = Sizes(member.second, name, /*open=*/true);
+      else if (name == "initial_state")
+        state.initial_dims = InitialDims(member.second, state.data_type);
+      else if (name != "data_type")
+        Fail(member.first, StrCat("unknown key '", name,
+                                  "' in state; there are: input_name, output_name, data_type, dims, "
+                                  "initial_state"));
+    }
+    states.push_back(std::move(state));
+  }
+  return states;
+}
+
+SequenceBatching Sequences(const YAML::Node& node, const std::string& key) {
+  if (!node.IsMap()) Fail(node, StrCat(key, " must hold keys and values"));
+  SequenceBatching sequences;
+  for (const auto& member : node) {
+    const std::string name = Text(member.first, "a key");
+    if (name == "max_sequence_idle_microseconds")
+      sequences.max_idle_us = Number(member.second, name, 1, 86'400'000'000);
+    else if (name == "max_candidate_sequences")
+      sequences.max_sequences = Number(member.second, name, 1, 1 << 20);
+    else if (name == "memory_limit")
+      sequences.memory_limit_bytes = Bytes(member.second, name);
+    else if (name == "state")
+      sequences.state = States(member.second);
+    else
+      Fail(member.first, StrCat("unknown key '", name, "' in ", key,
+                                "; there are: max_sequence_idle_microseconds, "
+                                "max_candidate_sequences, memory_limit, state"));
+  }
+  if (sequences.state.empty()) {
+    Fail(node, StrCat(key, " needs state: which output is the input of the next request (variables "
+                           "that a model changes by itself are one for all its clients)"));
+  }
+  return sequences;
 }
 
 // A plain scalar is what it looks like, a quoted one is text.
@@ -199,6 +276,7 @@ const std::vector<std::pair<std::string, Reader>>& Keys() {
       {"default_priority",
        [](auto& v, auto& k, auto& c) { c.default_priority = Number(v, k, 1, 1000); }},
       {"memory_limit", [](auto& v, auto& k, auto& c) { c.memory_limit_bytes = Bytes(v, k); }},
+      {"sequence_batching", [](auto& v, auto& k, auto& c) { c.sequences = Sequences(v, k); }},
       {"version_policy", [](auto& v, auto& k, auto& c) { c.version_policy = Policy(v, k); }},
       {"inputs", [](auto& v, auto& k, auto& c) { c.inputs = Declared(v, k); }},
       {"outputs", [](auto& v, auto& k, auto& c) { c.outputs = Declared(v, k); }},
@@ -233,6 +311,10 @@ ModelConfig Parse(const std::string& yaml) {
   if (config.max_delay_us > 0 && config.max_batch < 2) {
     Fail(root["max_delay_us"], "max_delay_us needs a max_batch of 2 or more");
   }
+  if (config.sequences && config.priority_levels > 0) {
+    Fail(root["priority_levels"],
+         "priority_levels do not go with sequence_batching: the requests of a sequence have an order");
+  }
   if (config.default_priority > config.priority_levels) {
     Fail(root["default_priority"],
          StrCat("default_priority must be one of the ", config.priority_levels,
@@ -263,6 +345,9 @@ std::vector<std::pair<std::string, std::string>> ParametersOf(const ModelConfig&
        {std::pair{"device", &config.device}, std::pair{"signature", &config.signature},
         std::pair{"tags", &config.tags}, std::pair{"memory_limit", &limit}}) {
     if (!value->empty()) parameters.emplace_back(key, *value);
+  }
+  if (config.sequences) {
+    parameters.emplace_back(kSequenceMemoryLimit, StrCat(config.sequences->memory_limit_bytes));
   }
   return parameters;
 }

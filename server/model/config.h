@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,23 @@ struct DeclaredTensor {
   std::vector<int64_t> dims;  // without the batch's axis where requests are joined; -1: open
 };
 
+// A state of sequences as a configuration declares it: an output that becomes the input of the next
+// request. Sizes are without the batch's axis where requests are joined.
+struct DeclaredState {
+  std::string input_name, output_name;
+  std::string data_type;                             // "": the model's
+  std::optional<std::vector<int64_t>> dims;          // none: the model's
+  std::optional<std::vector<int64_t>> initial_dims;  // of the first state, zeros; none: 1 for -1
+};
+
+// A model that keeps state for the sequences of its clients.
+struct SequenceBatching {
+  int64_t max_idle_us = 1'000'000;
+  int64_t max_sequences = 256;
+  int64_t memory_limit_bytes = int64_t{256} << 20;  // of the states of all sequences
+  std::vector<DeclaredState> state;
+};
+
 struct ModelConfig {
   std::string file;       // in the version's folder; empty: the only one that is called model*
   std::string device;     // empty: the server's --device
@@ -40,6 +58,7 @@ struct ModelConfig {
   int64_t default_priority = 0;    // of requests that give none; 0: the lowest
   int64_t memory_limit_bytes = 0;  // of each version on each device; 0: the session's default
   VersionPolicy version_policy;
+  std::optional<SequenceBatching> sequences;
   std::vector<DeclaredTensor> inputs, outputs;  // what the model must have; empty: anything
   std::string session;  // further options of the engine's session, as JSON; "" for none
 
@@ -50,6 +69,8 @@ struct ModelConfig {
 // InvalidArgument with the line for a key that does not exist and a value out of range.
 absl::StatusOr<ModelConfig> ParseConfig(const std::string& yaml,
                                         const std::string& source = "config.yaml");
+// The parameter that is memory_limit in sequence_batching.
+inline constexpr const char* kSequenceMemoryLimit = "sequence_memory_limit";
 // What the protocol's configurations have no words for, as parameters by the names of the keys.
 std::vector<std::pair<std::string, std::string>> ParametersOf(const ModelConfig& config);
 // The session's options as JSON: those of the config, and so many runs at once as there are

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "server/core/text.h"
+#include "server/model/config.h"
 
 namespace oncilla::server {
 namespace {
@@ -154,40 +155,110 @@ constexpr Member kBatchingMembers[] = {
                                 Json& k) { return ReadMembers(v, n, kQueueMembers, k); }},
 };
 
+// Sizes, of which some may be -1.
+absl::Status ReadDims(const Json& value, const std::string& name, Json& keys) {
+  if (!value.is_array()) return Bad(StrCat("'", name, "' must be a list"));
+  keys["dims"] = Json::array();
+  for (const Json& each : value) {
+    const bool open = each == -1 || each == "-1";
+    const auto size = open ? absl::StatusOr<int64_t>(-1) : NumberOf(each, name);
+    if (!size.ok()) return size.status();
+    keys["dims"].push_back(*size);
+  }
+  return absl::OkStatus();
+}
+
+constexpr Member kInitialMembers[] = {
+    {"name", [](const Json& v, const std::string& n, Json& k) { return Text(v, n, "name", k); }},
+    {"data_type",
+     [](const Json& v, const std::string& n, Json& k) { return Text(v, n, "data_type", k); }},
+    {"dims", ReadDims},
+    {"zero_data",
+     [](const Json& v, const std::string& n, Json& k) {
+       k["zero_data"] = true;
+       return Only(v, n, true);
+     }},
+};
+
+constexpr Member kStateMembers[] = {
+    {"input_name",
+     [](const Json& v, const std::string& n, Json& k) { return Text(v, n, "input_name", k); }},
+    {"output_name",
+     [](const Json& v, const std::string& n, Json& k) { return Text(v, n, "output_name", k); }},
+    {"data_type",
+     [](const Json& v, const std::string& n, Json& k) { return Text(v, n, "data_type", k); }},
+    {"dims", ReadDims},
+    {"initial_state",
+     [](const Json& v, const std::string& n, Json& k) {
+       return ReadList(v, n, kInitialMembers, "initial_state", k);
+     }},
+};
+
+absl::Status ReadDelay(const Json& value, const std::string& name, Json& keys) {
+  const auto delay = NumberOf(value, name);
+  if (delay.ok() && *delay > 0) keys["max_delay_us"] = *delay;
+  return delay.status();
+}
+
+constexpr Member kDirectMembers[] = {
+    {"max_queue_delay_microseconds", ReadDelay},
+    {"minimum_slot_utilization",
+     [](const Json& v, const std::string& n, Json&) { return Only(v, n, 0); }},
+};
+
+constexpr Member kOldestMembers[] = {
+    {"max_queue_delay_microseconds", ReadDelay},
+    {"max_candidate_sequences",
+     [](const Json& v, const std::string& n, Json& k) {
+       return Number(v, n, "max_candidate_sequences", k["sequence_batching"]);
+     }},
+};
+
+// A strategy says how requests of several sequences are joined, which is one way here.
+constexpr Member kSequenceMembers[] = {
+    {"max_sequence_idle_microseconds",
+     [](const Json& v, const std::string& n, Json& k) {
+       const bool unset = v == 0 || v == "0";
+       return unset ? absl::OkStatus()
+                    : Number(v, n, "max_sequence_idle_microseconds", k["sequence_batching"]);
+     }},
+    {"direct", [](const Json& v, const std::string& n,
+                  Json& k) { return ReadMembers(v, n, kDirectMembers, k); }},
+    {"oldest", [](const Json& v, const std::string& n,
+                  Json& k) { return ReadMembers(v, n, kOldestMembers, k); }},
+    {"state",
+     [](const Json& v, const std::string& n, Json& k) {
+       return ReadList(v, n, kStateMembers, "state", k["sequence_batching"]);
+     }},
+};
+
 // {"KEY": {"string_value": TEXT}}: what the protocol has no words for. Not the session's options,
 // which may name files of this machine's.
 absl::Status ReadParameters(const Json& value, const std::string& name, Json& keys) {
-  static constexpr const char* kKeys[] = {"device", "signature", "tags", "memory_limit"};
+  static constexpr const char* kKeys[] = {"device", "signature", "tags", "memory_limit",
+                                          kSequenceMemoryLimit};
   if (!value.is_object()) return Bad(StrCat("'", name, "' must be an object"));
   for (const auto& [key, parameter] : value.items()) {
     if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys))
       return Bad(StrCat("there is no parameter '", key.substr(0, 64),
-                        "'; there are device, signature, tags and memory_limit"));
+                        "'; there are device, signature, tags, memory_limit and ",
+                        kSequenceMemoryLimit));
     if (!parameter.is_object() || parameter.size() != 1 || !parameter.contains("string_value"))
       return Bad(StrCat("the parameter '", key, "' must be {\"string_value\": TEXT}"));
-    const absl::Status status = Text(parameter["string_value"], key, key.c_str(), keys);
+    const Json& text = parameter["string_value"];
+    const absl::Status status = key == kSequenceMemoryLimit
+                                    ? Text(text, key, "memory_limit", keys["sequence_batching"])
+                                    : Text(text, key, key.c_str(), keys);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
-// The sizes may be -1 here.
 constexpr Member kTensorMembers[] = {
     {"name", [](const Json& v, const std::string& n, Json& k) { return Text(v, n, "name", k); }},
     {"data_type",
      [](const Json& v, const std::string& n, Json& k) { return Text(v, n, "data_type", k); }},
-    {"dims",
-     [](const Json& v, const std::string& n, Json& k) {
-       if (!v.is_array()) return Bad(StrCat("'", n, "' must be a list"));
-       k["dims"] = Json::array();
-       for (const Json& each : v) {
-         const bool open = each == -1 || each == "-1";
-         const auto size = open ? absl::StatusOr<int64_t>(-1) : NumberOf(each, n);
-         if (!size.ok()) return size.status();
-         k["dims"].push_back(*size);
-       }
-       return absl::OkStatus();
-     }},
+    {"dims", ReadDims},
 };
 
 // `input` and `output`, which ServedModel compares with the model's.
@@ -209,6 +280,11 @@ constexpr Member kMembers[] = {
      [](const Json& v, const std::string& n, Json& k) { return Text(v, n, "file", k); }},
     {"dynamic_batching", [](const Json& v, const std::string& n,
                             Json& k) { return ReadMembers(v, n, kBatchingMembers, k); }},
+    {"sequence_batching",
+     [](const Json& v, const std::string& n, Json& k) {
+       if (!k.contains(n)) k[n] = Json::object();  // the parameter may stand before it
+       return ReadMembers(v, n, kSequenceMembers, k);
+     }},
     {"parameters", ReadParameters},
 };
 
@@ -223,8 +299,11 @@ absl::StatusOr<std::string> ConfigFromProtocol(const std::string& model, const s
   if (!status.ok()) return status;
   keys.erase("name");
   // Elsewhere a size without joining is what the model takes alone, which here it does anyway.
-  if (keys.value("max_batch", int64_t{0}) > 1 && !json.contains("dynamic_batching"))
+  const bool joins = json.contains("dynamic_batching") || json.contains("sequence_batching");
+  if (keys.value("max_batch", int64_t{0}) > 1 && !joins)
     return Bad("'max_batch_size' needs 'dynamic_batching', which joins requests");
+  if (json.contains("dynamic_batching") && json.contains("sequence_batching"))
+    return Bad("there may be one of 'dynamic_batching' and 'sequence_batching'");
   return keys.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "server/core/tensor_codec.h"
 #include "server/core/text.h"
+#include "server/model/states.h"
 
 namespace oncilla::server {
 namespace {
@@ -58,11 +59,8 @@ absl::Status FindOutputTypes(const Model& model, const std::string& signature,
     constexpr size_t kMostElements = size_t{1} << 26;
     if (!elements.ok() || *elements > kMostElements)
       return absl::ResourceExhaustedError(StrCat("input '", info.name, "' is too large to try"));
-    const std::string bytes(*elements * ElementBytes(info.dtype), '\0');
-    auto tensor = info.dtype == ONCILLA_STRING
-                      ? Tensor::Strings(shape, std::vector<std::string>(*elements))
-                      : Tensor::Copy(info.dtype, shape, bytes.data(), bytes.size());
-    if (!tensor.ok()) return FromEngine(tensor.status());
+    auto tensor = ZeroTensor(info.name, info.dtype, shape);
+    if (!tensor.ok()) return tensor.status();
     zeros.emplace_back(info.name, *std::move(tensor));
   }
   RunOptions options;
@@ -143,8 +141,8 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::LoadWatched(
   std::shared_ptr<ServedModel> model(
       new ServedModel(*session, *std::move(loaded), source, std::move(promises)));
   for (const auto& check :
-       {&ServedModel::ReadSignature, &ServedModel::CheckBatching, &ServedModel::CheckDeclared,
-        &ServedModel::PrepareLargest, &ServedModel::CountPlacement}) {
+       {&ServedModel::ReadSignature, &ServedModel::ReadStates, &ServedModel::CheckBatching,
+        &ServedModel::CheckDeclared, &ServedModel::PrepareLargest, &ServedModel::CountPlacement}) {
     const absl::Status status = (model.get()->*check)();
     if (!status.ok()) return status;
   }
@@ -154,6 +152,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::LoadWatched(
   batching.max_waiting = static_cast<size_t>(config.queue_size);
   batching.instances = config.instances;
   batching.timeout = std::chrono::milliseconds(config.timeout_ms);
+  batching.sequences = model->sequences_;
   auto* self = model.get();
   model->batcher_ = std::make_unique<Batcher>(
       batching,
@@ -182,6 +181,13 @@ absl::Status ServedModel::ReadSignature() {
   const absl::Status typed = FindOutputTypes(model_, config_.signature, outputs);
   if (!typed.ok()) return typed;
   return ReadTensors(outputs, "output", metadata_.outputs);
+}
+
+absl::Status ServedModel::ReadStates() {
+  if (!config_.sequences) return absl::OkStatus();
+  auto found = FindStates(config_, metadata_);
+  if (found.ok()) sequences_ = *std::move(found);
+  return found.status();
 }
 
 absl::Status ServedModel::CheckBatching() {
@@ -235,11 +241,16 @@ absl::Status ServedModel::PrepareLargest() {
     constexpr size_t kMostBytes = size_t{1} << 31;
     if (!t.ranked || !elements.ok() || t.datatype == "BYTES" || *elements > kMostBytes / 8)
       return absl::OkStatus();
-    const oncilla_dtype dtype = *DtypeOf(t.datatype);
-    const std::string zeros(*elements * ElementBytes(dtype), '\0');
-    auto example = Tensor::Copy(dtype, shape, zeros.data(), zeros.size());
-    if (!example.ok()) return FromEngine(example.status());
+    auto example = ZeroTensor(t.name, *DtypeOf(t.datatype), shape);
+    if (!example.ok()) return example.status();
     examples.emplace_back(t.name, *std::move(example));
+  }
+  for (const StateTensor& state : sequences_ ? sequences_->states : std::vector<StateTensor>()) {
+    std::vector<int64_t> shape = state.initial.dims();
+    if (joins()) shape[0] = config_.max_batch;
+    auto example = ZeroTensor(state.input, state.initial.dtype(), shape);
+    if (!example.ok()) return example.status();
+    examples.emplace_back(state.input, *std::move(example));
   }
   for (const InstanceGroup& group : config_.instances) {
     PrepareOptions options;
@@ -334,6 +345,10 @@ absl::Status ServedModel::CheckRows(const InferRequest& request, int64_t& rows) 
   rows = 1;
   if (!joins()) return absl::OkStatus();
   rows = request.inputs[0].tensor.dims()[0];
+  if (sequences_ && rows != 1) {
+    return absl::InvalidArgumentError(
+        StrCat("the request has ", rows, " rows; a request of a sequence has one"));
+  }
   for (const NamedTensor& input : request.inputs) {
     const int64_t own = input.tensor.dims()[0];
     if (own == rows && rows >= 1 && rows <= config_.max_batch) continue;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <oncilla/oncilla.hpp>
+#include <optional>
 #include <string>
 
 #include "server/core/request.h"
@@ -62,6 +63,7 @@ class ServedModel {
   Statistics statistics() const { return statistics_.Snapshot(); }
   size_t waiting() const { return batcher_->waiting(); }
   size_t running() const { return batcher_->running(); }
+  SequenceCounts sequences() const { return batcher_->sequences(); }
   std::vector<DeviceUse> memory() const;
   // How many nodes of the graph run on each device: "GPU:0".
   const std::map<std::string, int64_t>& placement() const { return placement_; }
@@ -73,6 +75,7 @@ class ServedModel {
       const Runtime& runtime, const Source& source, std::shared_ptr<Promises> promises,
       LoadInterrupt* interrupt);
   absl::Status ReadSignature();
+  absl::Status ReadStates();
   absl::Status CheckBatching();
   absl::Status CheckDeclared();
   absl::Status PrepareLargest();
@@ -88,9 +91,10 @@ class ServedModel {
 
   Session session_;
   Model model_;
-  const ModelConfig config_;
+  ModelConfig config_;
   const std::string version_;
   ModelMetadata metadata_;
+  std::optional<SequenceOptions> sequences_;
   std::map<std::string, int64_t> placement_;
   StatisticsRecorder statistics_;
   const std::shared_ptr<Promises> promises_;

@@ -116,6 +116,47 @@ def mean(root, name):
           [("x", TensorProto.FLOAT, ["n", 2])], [("y", TensorProto.FLOAT, [])])
 
 
+def running_sum(root, name, config_text=None, batch=False):
+    """y = x[n,3] + s, where s is the state: the y before it. Also the number of steps, int64."""
+    _save(root / name / "1",
+          [helper.make_node("Add", ["x", "s"], ["y"]), helper.make_node("Identity", ["y"], ["s_next"]),
+           helper.make_node("Add", ["count", "one"], ["count_next"])],
+          [("x", TensorProto.FLOAT, ["n", 3]), ("s", TensorProto.FLOAT, ["n", 3]), ("count", TensorProto.INT64, ["n"])],
+          [("y", TensorProto.FLOAT, ["n", 3]), ("s_next", TensorProto.FLOAT, ["n", 3]),
+           ("count_next", TensorProto.INT64, ["n"])],
+          [("one", np.array(1, np.int64))])
+    default = """
+sequence_batching:
+  max_sequence_idle_microseconds: 60000000
+  state: [{input_name: s, output_name: s_next}, {input_name: count, output_name: count_next}]
+"""
+    config(root, name, ("max_batch: 4\nmax_delay_us: 300000\n" if batch else "") + (config_text or default))
+
+
+def growing(root, name, config_text):
+    """y = the number of all elements that were fed; the state holds all of them, from none."""
+    _save(root / name / "1",
+          [helper.make_node("Concat", ["all", "x"], ["all_next"], axis=0), helper.make_node("Size", ["all_next"], ["y"])],
+          [("x", TensorProto.FLOAT, ["n"]), ("all", TensorProto.FLOAT, ["m"])],
+          [("y", TensorProto.INT64, []), ("all_next", TensorProto.FLOAT, ["k"])])
+    config(root, name, config_text)
+
+
+def recurrent(root, name, config_text=None):
+    """An LSTM of 5 inputs and 8 cells with seeded weights: y[t,1,1,8] of x[t,1,5], from the states h and c."""
+    seeded = np.random.default_rng(7)
+    weights = [(n, seeded.uniform(-0.4, 0.4, s).astype(np.float32)) for n, s in
+               (("w", (1, 32, 5)), ("r", (1, 32, 8)), ("b", (1, 64)))]
+    _save(root / name / "1",
+          [helper.make_node("LSTM", ["x", "w", "r", "b", "", "h", "c"], ["y", "hn", "cn"], hidden_size=8)],
+          [("x", TensorProto.FLOAT, ["t", 1, 5]), ("h", TensorProto.FLOAT, [1, "b", 8]), ("c", TensorProto.FLOAT, [1, "b", 8])],
+          [("y", TensorProto.FLOAT, ["t", 1, 1, 8]), ("hn", TensorProto.FLOAT, [1, "b", 8]),
+           ("cn", TensorProto.FLOAT, [1, "b", 8])], [(n, a) for n, a in weights])
+    if config_text:
+        config(root, name, config_text)
+    return dict(weights)
+
+
 def frozen(root, name):
     """y:0 = x:0[n,3] + x:0, a TensorFlow graph as text, without a signature."""
     folder = root / name / "1"

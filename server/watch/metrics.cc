@@ -70,6 +70,22 @@ void WriteModels(const std::vector<ModelStatistics>& all, Text& text) {
       text.Line(StrCat(LabelsOf(m), ",device=\"", use.device, "\""), use.pool_bytes);
     }
   }
+  text.Family("oncilla_sequences", "gauge", "Live sequences of a model that keeps state");
+  for (const auto& m : all) {
+    if (m.stateful) text.Line(LabelsOf(m), m.sequences.live);
+  }
+  text.Family("oncilla_sequence_state_bytes", "gauge", "Memory that the states of sequences take");
+  for (const auto& m : all) {
+    if (m.stateful) text.Line(LabelsOf(m), m.sequences.bytes);
+  }
+  text.Family("oncilla_sequences_started_total", "counter", "Sequences that requests began");
+  for (const auto& m : all) {
+    if (m.stateful) text.Line(LabelsOf(m), m.sequences.started);
+  }
+  text.Family("oncilla_sequences_expired_total", "counter", "Sequences that ended by being idle");
+  for (const auto& m : all) {
+    if (m.stateful) text.Line(LabelsOf(m), m.sequences.expired);
+  }
   text.Family("oncilla_model_nodes", "gauge", "Nodes of the model's graph that run on a device");
   for (const auto& m : all) {
     for (const auto& [device, nodes] : m.placement)

@@ -25,6 +25,7 @@ ReplyJson ModelsJson(Service& service) {
       json["fail"] = model.counted.fail.count;
       json["waiting"] = model.waiting;
       json["running"] = model.running;
+      if (model.stateful) json["sequences"] = model.sequences.live;
       json["inferences"] = model.counted.inferences;
       json["executions"] = model.counted.executions;
       json["p50_ms"] = model.counted.latency.Quantile(0.5) * 1000;

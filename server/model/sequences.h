@@ -1,0 +1,86 @@
+// Sequences: the live sequences of a model that keeps state between the requests of one client: the
+// state that each request is fed with, and what becomes of it. Requests of a sequence run one after
+// the other, in the order in which they were accepted.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/core/request.h"
+
+namespace oncilla::server {
+
+// An output that is fed as an input to the next request of its sequence.
+struct StateTensor {
+  std::string input, output;
+  std::vector<int64_t> dims;  // that it may have; -1: any size
+  Tensor initial;             // for the first request of a sequence
+};
+
+struct SequenceOptions {
+  std::chrono::microseconds max_idle{1'000'000};  // a sequence without requests ends after this time
+  size_t max_live = 256;
+  int64_t max_bytes = 0;  // that the states of all sequences may hold together
+  std::vector<StateTensor> states;
+};
+
+struct SequenceCounts {
+  size_t live = 0;
+  int64_t bytes = 0;                  // of their states
+  uint64_t started = 0, expired = 0;  // since the model was loaded; expired: by being idle
+};
+
+// Not thread-safe: the batcher's mutex guards it.
+class Sequences {
+ private:
+  struct Sequence;
+
+ public:
+  // A request's place in its sequence.
+  struct Place {
+    std::shared_ptr<Sequence> sequence;  // null: of none
+    uint64_t number = 0;
+    bool start = false;
+  };
+
+  explicit Sequences(SequenceOptions options);
+  ~Sequences();
+
+  const std::vector<StateTensor>& states() const { return options_.states; }
+
+  // Accepts a request. InvalidArgument where it names no sequence, or continues one that is not
+  // live; ResourceExhausted where it starts one too many. A start within a live sequence makes it
+  // begin anew behind the requests that were accepted before.
+  absl::StatusOr<Place> Accept(const SequenceMark& mark);
+  // The request is over, whether it ran or not. Each that was accepted is told once. One that
+  // failed breaks its sequence: those behind it fail, until one that starts it anew.
+  void Leave(const Place& place, bool failed);
+
+  // Whether no other request of the sequence runs.
+  bool CanRun(const Place& place) const;
+  // From here to Release the request has the sequence for itself.
+  void Hold(const Place& place);
+  void Release(const Place& place);
+  // What the request is fed with, in the order of states(). Aborted where one before it failed.
+  absl::StatusOr<std::vector<Tensor>> StateFor(const Place& place);
+  // What the next request is fed with. ResourceExhausted where all states would hold too much.
+  absl::Status Keep(const Place& place, std::vector<Tensor> state);
+
+  // Ends the sequences that were idle for too long; returns when the next one would be.
+  Clock::time_point Expire(Clock::time_point now);
+  void Clear();
+  SequenceCounts counts() const { return counts_; }
+
+ private:
+  void SetState(Sequence& sequence, std::vector<Tensor> state, int64_t bytes);
+  void EraseIfOver(const std::shared_ptr<Sequence>& sequence);
+
+  const SequenceOptions options_;
+  std::map<std::string, std::shared_ptr<Sequence>> live_;  // by id
+  SequenceCounts counts_;
+};
+
+}  // namespace oncilla::server
