@@ -1,6 +1,7 @@
 """Runs: signatures, errors, threads, cancellation, futures, callables, and models that are closed meanwhile."""
 import asyncio
 import concurrent.futures
+import copy
 import os
 import pickle
 import signal
@@ -61,6 +62,13 @@ def test_several_inputs_are_given_by_name():
         assert model.run({"c:0": np.float32(3)}, outputs="c:0")["c:0"] == 3  # any tensor can be fed
 
 
+def test_results_are_copied_and_sent_to_other_processes(net, grey):
+    result = net(image=grey)
+    for other in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
+        assert type(other) is dict and list(other) == list(result)
+        assert all(np.array_equal(other[name], result[name]) for name in result)
+
+
 def test_errors(net, grey):
     with pytest.raises(oncilla.InvalidArgumentError, match="image.*u8") as caught:
         net(image=grey.astype(np.float32))
@@ -77,6 +85,8 @@ def test_errors(net, grey):
         net.run({1: grey})
     with pytest.raises(ValueError):
         net.run({"image": grey}, timeout=-1)
+    with pytest.raises(TypeError, match="timeout must be a number of seconds, not str"):
+        net.run({"image": grey}, timeout="5")
     with pytest.raises(ValueError, match="trace"):
         net.run({"image": grey}, trace="all")
     with pytest.raises(FileNotFoundError) as caught:

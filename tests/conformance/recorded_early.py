@@ -28,6 +28,12 @@ def early():
     Case("ms_transpose_matmul", "TransposeMatMul", {"a": n.f(4, 3), "b": n.f(5, 4)}, domain=MS, alpha=0.5, transA=1, transB=1)
     words = np.array([["one two", "three"], ["", "a-b c_d"]], object)
     Case("ms_tokenizer", "Tokenizer", {"x": words}, domain=MS, mark=0, mincharnum=1, pad_value="#", tokenexp="[a-z_]+")
+    Case("where_strings", "Where", {"c": np.array([[True], [False]]), "x": words, "y": np.array(["u", "v"], object)})
+    Case("slice_backwards_from_before", "Slice", {"x": f32([0, 1, 2]), "s": np.array([-9], np.int64), "e": np.array([-9], np.int64),
+                                                  "a": np.array([0], np.int64), "d": np.array([-1], np.int64)})
+    Case("pad_shifts", "Pad", {"x": n.f(2, 5), "p": np.array([0, 2, 0, -2], np.int64)})
+    Case("conv_strided_pixel", "Conv", {"x": n.f(2, 3, 1, 1), "w": n.f(4, 3, 1, 1)}, fixed=["w"], strides=[2, 2])
+    Case("pool_hangs_over", "MaxPool", {"x": n.f(1, 2, 1, 3)}, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)
 
 
 def distances():

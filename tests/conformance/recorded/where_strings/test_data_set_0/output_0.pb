@@ -1,0 +1,1 @@
+2one two2three2u2v
