@@ -158,8 +158,10 @@ void DeviceSet::TellOnlyCpu() const {
   // A user who hid the GPUs needs no warning.
   if (!knows_gpus_ || options_.device_count.count("GPU") != 0) return;
   if (!options_.visible_devices.empty() || runtime_.options().visible_devices) return;
-  std::string why;
-  for (const std::string& note : notes_) why += StrCat(why.empty() ? "" : "; ", note);
+  std::string why = notes_.empty() ? "" : notes_[0];
+  if (notes_.size() > 1) {
+    why += StrCat("; and ", notes_.size() - 1, " more reasons, which 'oncilla devices' lists");
+  }
   runtime_.WarnOfNoGpu(why);
 }
 
