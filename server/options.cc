@@ -74,6 +74,13 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
   app.add_flag("--shared-memory", s.shared_memory,
                "Let clients name POSIX shared memory: to the server's user's regions, for clients "
                "you trust");
+  app.add_option_function<int64_t>(
+         "--load-files",
+         [&s](const int64_t& v) { s.repository.load_files_bytes = static_cast<size_t>(v) << 20; },
+         "Let clients send models' files in load requests, so many MiB for all models: for clients "
+         "you trust")
+      ->type_name("MIB")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
   app.add_option_function<std::string>(
       "--token-file", [&s](const std::string& v) { ReadToken(v, &s.token); },
       "Clients must send the token in this file's first line");

@@ -92,10 +92,8 @@ class Service {
   PendingInfer Infer(InferRequest request, InferDone done);
 
   std::vector<IndexEntry> Index(bool only_ready) const { return repository_.Index(only_ready); }
-  // `config`: the model's configuration in the protocol's words, instead of its config.yaml.
-  void Load(const std::string& name, const std::optional<std::string>& config,
-            std::function<void(absl::Status)> done) {
-    repository_.Load(name, config, std::move(done));
+  void Load(const std::string& name, LoadRequest request, std::function<void(absl::Status)> done) {
+    repository_.Load(name, std::move(request), std::move(done));
   }
   absl::Status Unload(const std::string& name) { return repository_.Unload(name); }
 

@@ -29,14 +29,12 @@ inline absl::Status CheckSequence(const SequenceMark& mark) {
                                            "' needs a 'sequence_id', neither 0 nor empty"));
 }
 
-// A load request may bring the model's configuration as text, and nothing else.
+// A load request may bring the model's configuration as text, and its files.
 inline constexpr const char* kLoadConfig = "config";
+inline constexpr const char* kLoadFile = "file:";
 inline absl::Status UnsupportedLoadParameter(std::string_view key) {
-  if (key.starts_with("file:"))
-    return absl::UnimplementedError(
-        "files in a load request are not supported: a model's files are those of the repository");
-  return absl::UnimplementedError(
-      StrCat("the load parameter '", key.substr(0, 64), "' is not supported; there is config"));
+  return absl::UnimplementedError(StrCat("the load parameter '", ValidUtf8(key.substr(0, 64)),
+                                         "' is not supported; there are config and file:PATH"));
 }
 
 inline absl::Status NoClassification() {

@@ -5,9 +5,7 @@
 
 #include <fstream>
 #include <iterator>
-#include <optional>
 
-#include "server/core/parameters.h"
 #include "server/core/text.h"
 #include "server/grpc/call.h"
 #include "server/grpc/infer_calls.h"
@@ -112,24 +110,19 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
     const auto call = std::make_shared<GrpcCall>(service_, context, "RepositoryModelLoad");
     call->record.model = request->model_name();
     ServerUnaryReactor* reactor = context->DefaultReactor();
+    call->record.bytes_in = request->ByteSizeLong();
+    const auto held = std::make_shared<ByteHold>(&service_->requests_held());
     absl::Status status = call->Authorize();
-    std::optional<std::string> config;
-    for (const auto& [key, value] : request->parameters()) {
-      if (!status.ok()) break;
-      if (key != kLoadConfig)
-        status = UnsupportedLoadParameter(key);
-      else if (!value.has_string_param())
-        status = absl::InvalidArgumentError("the parameter 'config' must be a text");
-      else
-        config = value.string_param();
-    }
-    if (!status.ok()) {
-      reactor->Finish(call->Done(status));
+    if (status.ok()) status = held->Grow(call->record.bytes_in);
+    auto load = status.ok() ? FromMessage(*request, &service_->requests_held())
+                            : absl::StatusOr<LoadRequest>(status);
+    if (!load.ok()) {
+      reactor->Finish(call->Done(load.status()));
       return reactor;
     }
-    service_->Load(request->model_name(), config, [call, reactor](const absl::Status& loaded) {
-      reactor->Finish(call->Done(loaded));
-    });
+    service_->Load(
+        request->model_name(), *std::move(load),
+        [call, held, reactor](const absl::Status& loaded) { reactor->Finish(call->Done(loaded)); });
     return reactor;
   }
   ServerUnaryReactor* RepositoryModelUnload(CallbackServerContext* context,
@@ -227,13 +220,14 @@ absl::Status GrpcFront::Start() {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
   // What calls buffer before they reach us, where each is refused by itself. Of its own quota gRPC
-  // closes connections with all calls on them, already when it runs short, and it counts what it has
-  // read as well as what it makes of that: the quota is the outer bound, which only many senders at
-  // once come near.
+  // closes connections with all calls on them, already when it runs short, and it counts what it
+  // has read as well as what it makes of that: the quota is the outer bound, which only many
+  // senders at once come near.
   constexpr size_t kRoomToRead = 64 << 20;
   builder.SetResourceQuota(
       grpc::ResourceQuota("requests")
-          .Resize(2 * static_cast<size_t>(state_->service->options().max_held_bytes) + kRoomToRead));
+          .Resize(2 * static_cast<size_t>(state_->service->options().max_held_bytes) +
+                  kRoomToRead));
   // Clients that ping to keep a connection open are no attack.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   state_->server = builder.BuildAndStart();

@@ -303,6 +303,27 @@ void ToMessage(const ModelDescription& model, inference::ModelConfigResponse* me
   queue->set_max_queue_size(static_cast<uint32_t>(config.queue_size));
 }
 
+absl::StatusOr<LoadRequest> FromMessage(const inference::RepositoryModelLoadRequest& message,
+                                        ByteBudget* budget) {
+  LoadRequest request;
+  request.held = ByteHold(budget);
+  for (const auto& [key, value] : message.parameters()) {
+    const bool file = key.starts_with(kLoadFile);
+    if (!file && key != kLoadConfig) return UnsupportedLoadParameter(key);
+    if (file ? !value.has_bytes_param() : !value.has_string_param())
+      return Bad(StrCat("the parameter '", ValidUtf8(key.substr(0, 100)), "' must be ",
+                        file ? "bytes" : "a text"));
+    if (!file) {
+      request.config = value.string_param();
+      continue;
+    }
+    const absl::Status room = request.held.Grow(value.bytes_param().size());
+    if (!room.ok()) return room;
+    request.files.push_back({key.substr(std::string_view(kLoadFile).size()), value.bytes_param()});
+  }
+  return request;
+}
+
 TraceSettings::Values FromMessage(const inference::TraceSettingRequest& message) {
   TraceSettings::Values values;
   for (const auto& [name, setting] : message.settings())

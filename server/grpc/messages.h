@@ -13,6 +13,9 @@ absl::StatusOr<InferRequest> FromMessage(const inference::ModelInferRequest& mes
 void ToMessage(const InferResponse& response, inference::ModelInferResponse* message);
 void ToMessage(const ModelMetadata& metadata, inference::ModelMetadataResponse* message);
 void ToMessage(const ModelDescription& model, inference::ModelConfigResponse* message);
+// The files are counted on `budget` before they are copied.
+absl::StatusOr<LoadRequest> FromMessage(const inference::RepositoryModelLoadRequest& message,
+                                        ByteBudget* budget);
 TraceSettings::Values FromMessage(const inference::TraceSettingRequest& message);
 void ToMessage(const TraceSettings::Values& settings, inference::TraceSettingResponse* message);
 LogSettings::Values FromMessage(const inference::LogSettingsRequest& message);

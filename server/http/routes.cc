@@ -5,10 +5,10 @@
 #include <mutex>
 #include <optional>
 
-#include "server/core/parameters.h"
 #include "server/core/text.h"
 #include "server/http/connection.h"
 #include "server/http/json_infer.h"
+#include "server/http/json_load.h"
 #include "server/http/json_replies.h"
 #include "server/watch/metrics.h"
 #include "server/watch/status_page.h"
@@ -198,23 +198,15 @@ absl::Status Index(HttpCall& call) {
 }
 
 absl::Status Load(HttpCall& call) {
-  const auto json = BodyObject(call);
-  if (!json.ok()) return json.status();
-  std::optional<std::string> config;
-  const nlohmann::json parameters = json->value("parameters", nlohmann::json::object());
-  if (!parameters.is_object()) return absl::InvalidArgumentError("'parameters' must be an object");
-  for (const auto& [key, value] : parameters.items()) {
-    if (key != kLoadConfig) return UnsupportedLoadParameter(key);
-    if (!value.is_string()) return absl::InvalidArgumentError("'config' must be a text");
-    config = value.get<std::string>();
-  }
+  auto request = ParseLoadBody(call.body, &call.service.requests_held());
+  if (!request.ok()) return request.status();
   struct Outcome {
     std::mutex mutex;
     std::condition_variable there;
     std::optional<absl::Status> value;
   };
   const auto outcome = std::make_shared<Outcome>();
-  call.service.Load(call.model, config, [outcome](absl::Status status) {
+  call.service.Load(call.model, *std::move(request), [outcome](absl::Status status) {
     const std::lock_guard lock(outcome->mutex);
     outcome->value = std::move(status);
     outcome->there.notify_one();

@@ -341,8 +341,8 @@ absl::StatusOr<Batcher::Inputs> Batcher::Join(const JobList& jobs) const {
   };
   Inputs inputs;
   for (size_t i = 0; i < given + jobs[0]->state_.size(); ++i) {
-    const std::string& name = i < given ? jobs[0]->request.inputs[i].name
-                                        : options_.sequences->states[i - given].input;
+    const std::string& name =
+        i < given ? jobs[0]->request.inputs[i].name : options_.sequences->states[i - given].input;
     if (jobs.size() == 1) {
       inputs.emplace_back(name, input(*jobs[0], i));
       continue;
@@ -379,9 +379,9 @@ absl::StatusOr<std::vector<Tensor>> Batcher::Parts(const JobList& jobs, const st
   for (const auto& job : jobs) rows += job->rows;
   const std::vector<int64_t> dims = output.dims();
   if (dims.empty() || dims[0] != rows) {
-    return absl::InternalError(StrCat("output '", name, "' has ", dims.empty() ? 0 : dims[0],
-                                      " rows for a batch of ", rows,
-                                      ": its first axis is no batch axis, and max_batch must be 1"));
+    return absl::InternalError(
+        StrCat("output '", name, "' has ", dims.empty() ? 0 : dims[0], " rows for a batch of ",
+               rows, ": its first axis is no batch axis, and max_batch must be 1"));
   }
   std::vector<Tensor> parts;
   int64_t first = 0;

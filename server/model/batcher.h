@@ -29,7 +29,7 @@ struct BatcherOptions {
   std::chrono::microseconds max_delay{0};  // how long the first request of a batch waits for others
   size_t max_waiting = 256;
   std::vector<InstanceGroup> instances = {{}};
-  std::chrono::microseconds timeout{0};  // of requests, from their arrival; 0: none
+  std::chrono::microseconds timeout{0};      // of requests, from their arrival; 0: none
   std::optional<SequenceOptions> sequences;  // of a model that keeps state
 };
 

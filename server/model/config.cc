@@ -185,9 +185,10 @@ std::vector<DeclaredState> States(const YAML::Node& node) {
       else if (name == "initial_state")
         state.initial_dims = InitialDims(member.second, state.data_type);
       else if (name != "data_type")
-        Fail(member.first, StrCat("unknown key '", name,
-                                  "' in state; there are: input_name, output_name, data_type, dims, "
-                                  "initial_state"));
+        Fail(member.first,
+             StrCat("unknown key '", name,
+                    "' in state; there are: input_name, output_name, data_type, dims, "
+                    "initial_state"));
     }
     states.push_back(std::move(state));
   }
@@ -213,8 +214,9 @@ SequenceBatching Sequences(const YAML::Node& node, const std::string& key) {
                                 "max_candidate_sequences, memory_limit, state"));
   }
   if (sequences.state.empty()) {
-    Fail(node, StrCat(key, " needs state: which output is the input of the next request (variables "
-                           "that a model changes by itself are one for all its clients)"));
+    Fail(node, StrCat(key,
+                      " needs state: which output is the input of the next request (variables "
+                      "that a model changes by itself are one for all its clients)"));
   }
   return sequences;
 }
@@ -313,7 +315,8 @@ ModelConfig Parse(const std::string& yaml) {
   }
   if (config.sequences && config.priority_levels > 0) {
     Fail(root["priority_levels"],
-         "priority_levels do not go with sequence_batching: the requests of a sequence have an order");
+         "priority_levels do not go with sequence_batching: the requests of a sequence have an "
+         "order");
   }
   if (config.default_priority > config.priority_levels) {
     Fail(root["default_priority"],

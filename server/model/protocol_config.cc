@@ -188,10 +188,8 @@ constexpr Member kStateMembers[] = {
     {"data_type",
      [](const Json& v, const std::string& n, Json& k) { return Text(v, n, "data_type", k); }},
     {"dims", ReadDims},
-    {"initial_state",
-     [](const Json& v, const std::string& n, Json& k) {
-       return ReadList(v, n, kInitialMembers, "initial_state", k);
-     }},
+    {"initial_state", [](const Json& v, const std::string& n,
+                         Json& k) { return ReadList(v, n, kInitialMembers, "initial_state", k); }},
 };
 
 absl::Status ReadDelay(const Json& value, const std::string& name, Json& keys) {

@@ -18,7 +18,10 @@ constexpr const char* kRequestedConfig = "the parameter 'config', as a config.ya
 }  // namespace
 
 Repository::Repository(RepositoryOptions options, Runtime runtime, RepositoryEvent event)
-    : options_(std::move(options)), runtime_(std::move(runtime)), event_(std::move(event)) {}
+    : options_(std::move(options)),
+      runtime_(std::move(runtime)),
+      event_(std::move(event)),
+      files_held_(options_.load_files_bytes) {}
 
 Repository::~Repository() { Close(Clock::now()); }
 
@@ -152,7 +155,7 @@ void Repository::Poll() {
     const std::lock_guard lock(mutex_);
     std::set<std::string> all = there;
     for (const auto& [name, entry] : models_) {
-      if (!entry.unloaded)
+      if (!entry.unloaded && entry.files == nullptr)
         all.insert(name);
       else
         all.erase(name);
@@ -173,7 +176,8 @@ void Repository::PollModel(const std::string& name, bool there) {
     polled_.erase(name);
     const auto entry = models_.find(name);
     // Unloaded since the folder was looked through.
-    if (stopping_ || (entry != models_.end() && entry->second.unloaded)) return;
+    if (stopping_) return;
+    if (entry != models_.end() && (entry->second.unloaded || entry->second.files)) return;
   }
   if (there) {
     (void)Refresh(name);
@@ -186,26 +190,38 @@ void Repository::PollModel(const std::string& name, bool there) {
 }
 
 absl::StatusOr<ModelConfig> Repository::ConfigOf(const std::string& name, std::string& text) const {
-  auto read = ConfigText(StrCat(options_.folder, "/", name));
-  if (!read.ok()) return read.status();
-  text = *std::move(read);
-  auto config = ParseConfig(text);
-  if (!config.ok()) return config;
   std::optional<std::string> requested;
   {
     const std::lock_guard lock(mutex_);
     const auto entry = models_.find(name);
     if (entry != models_.end()) requested = entry->second.config;
+    if (requested && entry->second.files != nullptr) {  // which come with a configuration
+      text = *requested;
+      return ParseConfig(text, kRequestedConfig);
+    }
   }
-  if (!requested) return config;
+  auto read = ConfigText(StrCat(options_.folder, "/", name));
+  if (!read.ok()) return read.status();
+  text = *std::move(read);
+  auto config = ParseConfig(text);
+  if (!config.ok() || !requested) return config;
   auto instead = ParseConfig(*requested, kRequestedConfig);
   if (instead.ok()) instead->session = config->session;  // what clients cannot say stays
   StrAppend(&text, "\n", *requested);
   return instead;
 }
 
+std::string Repository::FolderOf(const std::string& name,
+                                 std::shared_ptr<const ModelFiles>& files) const {
+  const std::lock_guard lock(mutex_);
+  const auto entry = models_.find(name);
+  if (entry != models_.end()) files = entry->second.files;
+  return files != nullptr ? files->folder() : StrCat(options_.folder, "/", name);
+}
+
 absl::Status Repository::Refresh(const std::string& name) {
-  const std::string folder = StrCat(options_.folder, "/", name);
+  std::shared_ptr<const ModelFiles> files;
+  const std::string folder = FolderOf(name, files);
   if (std::error_code error; !std::filesystem::is_directory(folder, error)) {
     return absl::NotFoundError(StrCat("there is no model '", name, "'"));
   }
@@ -217,7 +233,8 @@ absl::Status Repository::Refresh(const std::string& name) {
 
 absl::Status Repository::RefreshVersions(const std::string& name, const ModelConfig& config,
                                          const std::string& config_text) {
-  const std::string folder = StrCat(options_.folder, "/", name);
+  std::shared_ptr<const ModelFiles> own;
+  const std::string folder = FolderOf(name, own);
   const auto wanted = Wanted(VersionsOf(folder), config.version_policy);
   if (!wanted.ok()) return SetProblem(name, wanted.status());
   {
@@ -227,7 +244,8 @@ absl::Status Repository::RefreshVersions(const std::string& name, const ModelCon
   absl::Status first_failure;
   for (auto version = wanted->rbegin(); version != wanted->rend();
        ++version) {  // the newest serves first
-    const std::string files = StrCat(FilesOf(StrCat(folder, "/", *version)), "\n", config_text);
+    const std::string files = StrCat(own != nullptr ? folder : std::string(),
+                                     FilesOf(StrCat(folder, "/", *version)), "\n", config_text);
     if (!NeedsLoading(name, *version, files)) continue;
     const absl::Status status = LoadVersion(name, *version, config, files);
     if (!status.ok() && first_failure.ok()) first_failure = status;
@@ -258,7 +276,8 @@ bool Repository::NeedsLoading(const std::string& name, int64_t version, const st
 absl::Status Repository::LoadVersion(const std::string& name, int64_t version,
                                      const ModelConfig& config, const std::string& files) {
   const std::string label = StrCat(version);
-  const std::string folder = StrCat(options_.folder, "/", name, "/", label);
+  std::shared_ptr<const ModelFiles> own;
+  const std::string folder = StrCat(FolderOf(name, own), "/", label);
   std::shared_ptr<LoadInterrupt> interrupt;
   {
     const std::lock_guard lock(mutex_);
@@ -266,7 +285,7 @@ absl::Status Repository::LoadVersion(const std::string& name, int64_t version,
   }
   const auto path = ModelPath(folder, config.file);
   absl::StatusOr<std::shared_ptr<ServedModel>> loaded =
-      path.ok() ? ServedModel::Load(runtime_, {name, label, *path, options_.device, config},
+      path.ok() ? ServedModel::Load(runtime_, {name, label, *path, options_.device, config, own},
                                     promises_, interrupt.get())
                 : absl::StatusOr<std::shared_ptr<ServedModel>>(path.status());
   const std::string failure(Message(loaded.status()));  // the log names the file, clients do not
@@ -395,30 +414,49 @@ std::vector<IndexEntry> Repository::Index(bool only_ready) const {
   return index;
 }
 
-void Repository::Load(const std::string& name, const std::optional<std::string>& config,
+void Repository::Load(const std::string& name, LoadRequest request,
                       std::function<void(absl::Status)> done) {
-  if (!IsModelName(name)) return done(absl::NotFoundError("there is no model of that name"));
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopping_) return done(absl::UnavailableError("the server is ending"));
-  }
-  std::optional<std::string> text;
-  if (config) {
-    auto keys = ConfigFromProtocol(name, *config);
-    const absl::Status status =
-        keys.ok() ? ParseConfig(*keys, kRequestedConfig).status() : keys.status();
-    if (!status.ok()) return done(status);
-    text = *std::move(keys);
-  }
-  Enqueue({name, [this, name, text = std::move(text), done = std::move(done)] {
-             done(LoadRequested(name, text));
-           }});
+  const absl::Status status = CheckLoad(name, request);
+  if (!status.ok()) return done(status);
+  // A task can be copied, and what it holds cannot.
+  const auto held = std::make_shared<LoadRequest>(std::move(request));
+  Enqueue({name, [this, name, held, done = std::move(done)] { done(LoadRequested(name, *held)); }});
 }
 
-absl::Status Repository::LoadRequested(const std::string& name,
-                                       const std::optional<std::string>& config) {
-  if (std::error_code error;
-      !std::filesystem::is_directory(StrCat(options_.folder, "/", name), error)) {
+// Turns the configuration into the text of a config.yaml.
+absl::Status Repository::CheckLoad(const std::string& name, LoadRequest& request) const {
+  if (!IsModelName(name)) return absl::NotFoundError("there is no model of that name");
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return absl::UnavailableError("the server is ending");
+  }
+  if (!request.files.empty()) {
+    if (options_.load_files_bytes == 0) {
+      return absl::FailedPreconditionError(
+          "this server takes no files in load requests (--load-files)");
+    }
+    if (!request.config) {
+      return absl::InvalidArgumentError(
+          "files in a load request need the parameter 'config' beside them");
+    }
+    const absl::Status status = ModelFiles::Check(request.files);
+    if (!status.ok()) return status;
+  }
+  if (!request.config) return absl::OkStatus();
+  auto keys = ConfigFromProtocol(name, *request.config);
+  if (!keys.ok()) return keys.status();
+  request.config = *std::move(keys);
+  return ParseConfig(*request.config, kRequestedConfig).status();
+}
+
+absl::Status Repository::LoadRequested(const std::string& name, const LoadRequest& request) {
+  std::shared_ptr<const ModelFiles> files;
+  if (!request.files.empty()) {
+    auto written = ModelFiles::Write(request.files, &files_held_);
+    if (!written.ok()) return written.status();
+    files = *std::move(written);
+  } else if (std::error_code error;
+             !std::filesystem::is_directory(StrCat(options_.folder, "/", name), error)) {
     return absl::NotFoundError(StrCat("there is no model '", name, "'"));
   }
   {
@@ -426,7 +464,8 @@ absl::Status Repository::LoadRequested(const std::string& name,
     if (stopping_) return absl::UnavailableError("the server is ending");
     Entry& entry = models_[name];
     entry.unloaded = false;
-    entry.config = config;
+    entry.config = request.config;
+    entry.files.swap(files);
     // What failed is tried again on request, even if its files are as they were.
     for (auto& [number, version] : entry.versions) {
       if (version.served == nullptr) version.files.clear();
@@ -436,11 +475,13 @@ absl::Status Repository::LoadRequested(const std::string& name,
 }
 
 absl::Status Repository::Unload(const std::string& name) {
+  std::shared_ptr<const ModelFiles> files;  // are removed without the mutex
   const std::lock_guard lock(mutex_);
   const auto entry = models_.find(name);
   if (entry == models_.end())
     return absl::NotFoundError(StrCat("there is no model '", name.substr(0, 128), "'"));
   entry->second.unloaded = true;
+  files.swap(entry->second.files);
   for (auto& [number, version] : entry->second.versions) {
     if (version.load != nullptr) version.load->Interrupt();
     if (version.served == nullptr) continue;

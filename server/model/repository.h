@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "server/core/request.h"
+#include "server/model/model_files.h"
 #include "server/model/served_model.h"
 
 namespace oncilla::server {
@@ -28,6 +29,7 @@ struct RepositoryOptions {
   bool load_at_start = true;       // false: models are loaded on request only
   std::chrono::seconds drain{30};  // how long requests of a model that is unloaded may take
   int load_threads = 1;            // so many models are loaded at the same time
+  size_t load_files_bytes = 0;     // of load requests' files on disk, for all models; 0: none
 };
 
 // Something to tell the log of the server: a model that was loaded, that failed, that was unloaded.
@@ -54,10 +56,9 @@ class Repository {
   std::vector<IndexEntry> Index(bool only_ready) const;
 
   // Loads a model, or what is new of it. `done` is called on a loading thread, or at once.
-  // `config`: its configuration in the protocol's words, which stands instead of its config.yaml,
-  // but for the session's options there, until the next request to load it.
-  void Load(const std::string& name, const std::optional<std::string>& config,
-            std::function<void(absl::Status)> done);
+  // A configuration of the request's stands instead of config.yaml, but for the session's options
+  // there, and its files instead of the model's folder, until the next request to load it.
+  void Load(const std::string& name, LoadRequest request, std::function<void(absl::Status)> done);
   // Takes a model out of service; requests under way still finish, and a load under way is
   // interrupted. NotFound where it is not there.
   absl::Status Unload(const std::string& name);
@@ -78,7 +79,8 @@ class Repository {
     std::map<int64_t, Version> versions;
     std::string problem;    // of the model as a whole: a config.yaml that cannot be read
     bool unloaded = false;  // on request: polls leave it alone
-    std::optional<std::string> config;  // of the last load request, as text of a config.yaml
+    std::optional<std::string> config;        // of the last load request, as text of a config.yaml
+    std::shared_ptr<const ModelFiles> files;  // of the last load request; null: the repository's
   };
   // Work of the loading threads. Tasks of one model follow each other in their order.
   struct Task {
@@ -94,7 +96,10 @@ class Repository {
   void EndOfStart();
   void Poll();
   void PollModel(const std::string& name, bool there);
-  absl::Status LoadRequested(const std::string& name, const std::optional<std::string>& config);
+  absl::Status CheckLoad(const std::string& name, LoadRequest& request) const;
+  absl::Status LoadRequested(const std::string& name, const LoadRequest& request);
+  // Where the model's versions lie; `files` are those of a load request.
+  std::string FolderOf(const std::string& name, std::shared_ptr<const ModelFiles>& files) const;
   // The model's configuration: its config.yaml's, or that of the last load request. `text`: what it
   // was read from.
   absl::StatusOr<ModelConfig> ConfigOf(const std::string& name, std::string& text) const;
@@ -115,6 +120,7 @@ class Repository {
   const RepositoryOptions options_;
   const Runtime runtime_;
   const RepositoryEvent event_;
+  ByteBudget files_held_;  // before those who refer to it
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -33,7 +33,8 @@ Sequences::~Sequences() = default;
 absl::StatusOr<Sequences::Place> Sequences::Accept(const SequenceMark& mark) {
   if (mark.id.empty()) {
     return absl::InvalidArgumentError(
-        "the model keeps state for sequences: a request needs a 'sequence_id', neither 0 nor empty");
+        "the model keeps state for sequences: a request needs a 'sequence_id', neither 0 nor "
+        "empty");
   }
   const auto found = live_.find(mark.id);
   if (!mark.start && (found == live_.end() || !found->second->open)) {
@@ -113,14 +114,13 @@ absl::Status Sequences::Keep(const Place& place, std::vector<Tensor> state) {
   for (size_t i = 0; i < state.size(); ++i) {
     const StateTensor& declared = options_.states[i];
     const std::vector<int64_t> dims = state[i].dims();
-    const bool fits = std::equal(dims.begin(), dims.end(), declared.dims.begin(),
-                                 declared.dims.end(),
-                                 [](int64_t size, int64_t most) { return most < 0 || size == most; });
+    const bool fits =
+        std::equal(dims.begin(), dims.end(), declared.dims.begin(), declared.dims.end(),
+                   [](int64_t size, int64_t most) { return most < 0 || size == most; });
     if (!fits) {
-      return absl::FailedPreconditionError(
-          StrCat("output '", declared.output, "' is the next state and has the shape [",
-                 absl::StrJoin(dims, ","), "]; the state is [", absl::StrJoin(declared.dims, ","),
-                 "]"));
+      return absl::FailedPreconditionError(StrCat(
+          "output '", declared.output, "' is the next state and has the shape [",
+          absl::StrJoin(dims, ","), "]; the state is [", absl::StrJoin(declared.dims, ","), "]"));
     }
     const auto own = RawBytes(state[i]);
     if (!own.ok()) return own.status();
@@ -128,10 +128,9 @@ absl::Status Sequences::Keep(const Place& place, std::vector<Tensor> state) {
   }
   const int64_t others = counts_.bytes - sequence.bytes;
   if (bytes > options_.max_bytes - others) {
-    return absl::ResourceExhaustedError(
-        StrCat("the state of sequence ", sequence.id, " takes ", bytes,
-               " bytes, those of others take ", others, ", and all may take ", options_.max_bytes,
-               " (memory_limit in sequence_batching)"));
+    return absl::ResourceExhaustedError(StrCat(
+        "the state of sequence ", sequence.id, " takes ", bytes, " bytes, those of others take ",
+        others, ", and all may take ", options_.max_bytes, " (memory_limit in sequence_batching)"));
   }
   SetState(sequence, std::move(state), bytes);
   return absl::OkStatus();

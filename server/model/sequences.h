@@ -21,7 +21,8 @@ struct StateTensor {
 };
 
 struct SequenceOptions {
-  std::chrono::microseconds max_idle{1'000'000};  // a sequence without requests ends after this time
+  std::chrono::microseconds max_idle{
+      1'000'000};  // a sequence without requests ends after this time
   size_t max_live = 256;
   int64_t max_bytes = 0;  // that the states of all sequences may hold together
   std::vector<StateTensor> states;

@@ -102,7 +102,8 @@ absl::Status CheckInput(const TensorMetadata& declared, const Tensor& tensor) {
 
 ServedModel::ServedModel(Session session, Model model, const Source& source,
                          std::shared_ptr<Promises> promises)
-    : session_(std::move(session)),
+    : files_(source.files),
+      session_(std::move(session)),
       model_(std::move(model)),
       config_(source.config),
       version_(source.version),

@@ -36,6 +36,7 @@ class ServedModel {
     std::string path;    // the model's file or folder
     std::string device;  // where the config names none
     ModelConfig config;
+    std::shared_ptr<const void> files = nullptr;  // kept as long as the model
   };
   // Loads and compiles the model and, where its inputs' sizes allow, plans its largest batch, so
   // that what does not fit beside the other models of `promises` fails here. The message names no
@@ -89,6 +90,7 @@ class ServedModel {
                                           const Cancellation& cancellation) const;
   bool joins() const { return config_.joins(); }
 
+  const std::shared_ptr<const void> files_;
   Session session_;
   Model model_;
   ModelConfig config_;

@@ -31,8 +31,8 @@ bool Agree(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
                     [](int64_t x, int64_t y) { return x < 0 || y < 0 || x == y; });
 }
 
-// The sizes of a state, those that are open -1: what both tensors and the configuration say, without
-// the batch's axis where requests are joined.
+// The sizes of a state, those that are open -1: what both tensors and the configuration say,
+// without the batch's axis where requests are joined.
 absl::StatusOr<std::vector<int64_t>> DimsOf(const DeclaredState& state, const TensorMetadata& input,
                                             const TensorMetadata& output, bool joins) {
   std::vector<std::vector<int64_t>> known;
@@ -94,8 +94,8 @@ absl::StatusOr<StateTensor> FindState(DeclaredState& state, ModelMetadata& metad
   for (int64_t& size : initial) size = size < 0 ? 1 : size;
   if (state.initial_dims) {
     if (!Agree(*dims, *state.initial_dims))
-      return Bad(state, StrCat("has the initial shape ", ShapeText(*state.initial_dims),
-                               "; it is ", ShapeText(*dims)));
+      return Bad(state, StrCat("has the initial shape ", ShapeText(*state.initial_dims), "; it is ",
+                               ShapeText(*dims)));
     initial = *state.initial_dims;
   }
   state.data_type = type;

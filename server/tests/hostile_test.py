@@ -78,9 +78,6 @@ def test_wrong_json(server, number):
 
 
 def test_what_is_not_supported_is_refused_by_name(server):
-    for key in ("sequence_id", "sequence_start", "sequence_end"):
-        status, body = infer(server, {**given(), "parameters": {key: 1}})
-        assert status == 501 and key in json.loads(body)["error"]
     status, body = infer(server, {**given(), "outputs": [{"name": "y", "parameters": {"classification": 2}}]})
     assert status == 501 and "classification" in json.loads(body)["error"]
 

@@ -86,7 +86,7 @@ WRONG = [("x", "must be a JSON object"), ("[]", "must be a JSON object"), ({"max
          ({"instance_group": [{"count": 0}]}, "count must be a whole number from 1"),
          ({"input": [{"name": "x", "data_type": "TYPE_FP32", "dims": [7]}]}, r"TYPE_FP32\[7\]; the model's is TYPE_FP32\[-1,3\]"),
          ({"output": [{"name": "z", "data_type": "TYPE_FP32", "dims": [-1, 3]}]}, "has the output 'z'; the model has 'y'"),
-         ({"input": [{"name": "x", "dims": [3]}]}, "inputs must be a list"), ({"sequence_batching": {}}, "'sequence_batching' in 'config'"),
+         ({"input": [{"name": "x", "dims": [3]}]}, "inputs must be a list"), ({"ensemble_scheduling": {}}, "'ensemble_scheduling' in 'config'"),
          ({"parameters": {"session": {"string_value": "{}"}}}, "there is no parameter 'session'"),
          ({"parameters": {"memory_limit": {"string_value": "5 parsecs"}}}, "number of bytes"),
          ({"parameters": {"device": "cpu"}}, "string_value"), ({"default_model_filename": "../x"}, "a name in the version's folder")]
@@ -104,7 +104,7 @@ def test_what_a_configuration_may_not_say(kind, tmp_path, start):
             assert infer(client, 1)[0, 0] == 3, wrong  # what was there still serves
         with pytest.raises(InferenceServerException, match="1 MiB"):
             client.load_model("a", config=json.dumps({"name": "a" * (1 << 20)}))
-        with pytest.raises(InferenceServerException, match="files in a load request are not supported"):
+        with pytest.raises(InferenceServerException, match="takes no files in load requests"):
             client.load_model("a", config="{}", files={"file:1/model.onnx": b"x"})
         with pytest.raises(InferenceServerException, match="there is no model 'none'"):
             client.load_model("none", config="{}")

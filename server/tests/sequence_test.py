@@ -2,8 +2,11 @@
 
 import concurrent.futures
 import json
+import pathlib
 import queue
 import re
+import shutil
+import sys
 import time
 
 import numpy as np
@@ -13,6 +16,9 @@ import tritonclient.http as http
 from tritonclient.utils import InferenceServerException
 
 import models
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "models"))  # behind ours, which has a models.py, too
+import fetch
 
 KINDS = [http, grpc]
 LSTM = """
@@ -339,3 +345,40 @@ def test_wrong_configurations(tmp_path, start):
             {"input_name": "count", "output_name": "count_next"}]}}
         client.load_model("right", config=json.dumps(good))
         assert step(client, "right", ones(), 1, start=True)[0, 0] == 1
+
+
+def served_twice(root, file, text):
+    """A real model with its states kept, as NAME, and as the model's file has it, as NAME_plain."""
+    for name in (file.stem, file.stem + "_plain"):
+        (root / name / "1").mkdir(parents=True)
+        shutil.copy(file, root / name / "1" / "model.onnx")
+    models.config(root, file.stem, text)
+
+
+def test_speech(tmp_path, start, client_of):
+    """Silero VAD, fed as it is used: chunk by chunk, two speakers in turns."""
+    data = fetch.wheel("silero-vad") / "silero_vad" / "data"
+    served_twice(tmp_path, data / "silero_vad.onnx",
+                 "sequence_batching: {state: [{input_name: state, output_name: stateN, dims: [2, 1, 128]}]}\n")
+    served_twice(tmp_path, data / "silero_vad_16k_sequence.onnx",
+                 "sequence_batching: {state: [{input_name: h, output_name: hn}, {input_name: c, output_name: cn}]}\n")
+    client = client_of(start(tmp_path))
+    seeded = np.random.default_rng(11)
+    chunks = np.arange(12 * 576, dtype=np.float32).reshape(12, 576) / 16000
+    sounds = {s: (np.sin(chunks * 2 * np.pi * s) * 0.5 + seeded.uniform(-0.1, 0.1, chunks.shape)).astype(np.float32) for s in (180, 2900)}
+    rate, state, said = np.array(16000, np.int64), {s: np.zeros((2, 1, 128), np.float32) for s in sounds}, {s: [] for s in sounds}
+    for i in range(12):
+        for s, sound in sounds.items():
+            mark = {"sequence_id": s, "sequence_start": i == 0, "sequence_end": i == 11}
+            inputs = [given(client, "input", sound[i:i + 1]), given(client, "sr", rate)]
+            got = client.infer("silero_vad", inputs, **mark).as_numpy("output")
+            told = client.infer("silero_vad_plain", inputs + [given(client, "state", state[s])])
+            np.testing.assert_array_equal(got, told.as_numpy("output"))
+            state[s] = told.as_numpy("stateN")
+            kept = client.infer("silero_vad_16k_sequence", [given(client, "input", sound[i:i + 1])], **mark)
+            said[s].append(kept.as_numpy("speech_probs")[0])
+    zero = np.zeros((1, 1, 128), np.float32)
+    for s, sound in sounds.items():  # the other form of the net takes all chunks at once
+        whole = client.infer("silero_vad_16k_sequence_plain", [given(client, n, a) for n, a in (("input", sound), ("h", zero), ("c", zero))])
+        np.testing.assert_allclose(said[s], whole.as_numpy("speech_probs"), rtol=1e-4, atol=1e-5)
+    assert max(said[180]) != max(said[2900])
