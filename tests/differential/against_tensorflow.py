@@ -20,12 +20,14 @@ import numpy as np
 import oncilla
 import tensorflow as tf
 
-import tensorflow_ops
+import draws
+import tensorflow_nets  # noqa: F401, whose calls are then in the list
+import tensorflow_ops  # noqa: F401
 
 
 def draw(seed, only=None):
-    d = tensorflow_ops.Draw(seed)
-    calls = tensorflow_ops.CALLS
+    d = draws.Draw(seed)
+    calls = draws.CALLS
     if only:
         calls = [c for c in calls if c.__name__ == only]
     function, arrays, name = d.one(calls)(d)
@@ -51,10 +53,16 @@ def difference(got, want):
     return f"differs at {at} of {list(want.shape)}: {got[at]!r}, and should be {want[at]!r}; {int(np.sum(wrong))} in all"
 
 
-def concrete_of(function, arrays, d):
-    """The call as a graph; some sizes are left open."""
+def concrete_of(function, arrays, name, d):
+    """The call as a graph; some sizes are left open, but not the channels by which a convolution's groups are known."""
     open_sizes = d.often(0.4)
-    specs = [tf.TensorSpec([None if open_sizes and d.often(0.4) else s for s in a.shape], a.dtype) for a in arrays]
+
+    def spec(a):
+        sizes = [None if open_sizes and d.often(0.4) else s for s in a.shape]
+        if name.startswith("Conv2D"):
+            sizes[2:] = [*sizes[2:-1], a.shape[-1]] if a.shape == arrays[0].shape else a.shape[2:]
+        return tf.TensorSpec(sizes, a.dtype)
+    specs = [spec(a) for a in arrays]
     return tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
 
 
@@ -119,13 +127,13 @@ def main():
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--tflite", action="store_true")
-    parser.add_argument("--only", help="the calls of one function of tensorflow_ops.py")
+    parser.add_argument("--only", help="the calls of one function, such as conv2d")
     options = parser.parse_args()
     comparison = Comparison(options.device)
     for seed in range(options.seed, options.seed + options.count):
         try:
             function, arrays, name, d = draw(seed, options.only)
-            concrete = concrete_of(function, arrays, d)
+            concrete = concrete_of(function, arrays, name, d)
             wanted = tf.nest.flatten(concrete(*[tf.constant(a) for a in arrays]))
         except (tf.errors.OpError, ValueError, TypeError, NotImplementedError):
             continue
