@@ -95,7 +95,6 @@ SimulatedRecord Intel(const Model& model) {
   r.facts.parameter_bytes = 2048;
   r.facts.claims_fp16 = r.probe.fp16 = r.facts.claims_subgroups = true;
   r.probe.sub_group = 8;
-  r.probe.byte_dot = ByteDot::kKhr;
   r.facts.extensions = {
       "cl_intel_required_subgroup_size", "cl_intel_subgroups", "cl_intel_subgroups_short",
       "cl_khr_byte_addressable_store",   "cl_khr_fp16",        "cl_khr_integer_dot_product",
