@@ -404,7 +404,7 @@ def test_a_model_unloaded_in_mid_request(tmp_path, start):
 @pytest.mark.parametrize("limit,all_answered", [("30", True), ("0", False)])
 def test_sigterm_under_load(tmp_path, start, limit, all_answered):
     """Every request is answered, or refused by name; the server ends by itself and soon."""
-    models.slow(tmp_path, "a", steps=30)
+    models.slow(tmp_path, "a", steps=200)  # so that no request is over before all are there
     server = start(tmp_path, "--drain", limit)
     codes = []
 
