@@ -301,9 +301,9 @@ const char* const kCalls[] = {"CreateContext:-6",
                               "SetEventCallback:-6",
                               nullptr};
 
-const FaultControl kControl = {&Fail,        &Count,     &Reset, &LiveObjects, &LiveBytes,
-                               &LimitMemory, &Delay,     &Hang,  &Block,       &QueueRoom,
-                               &SlowBuild,   &LoseAfter, kCalls};
+const FaultControl kControl = {&Fail,        &Count, &Reset,    &LiveObjects, &LiveBytes,
+                               &LimitMemory, &Delay, &Hang,     &Block,       &SlowBuild,
+                               &LoseAfter,   kCalls, &QueueRoom};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // What the fault-injecting layer lets a test in the same process do: found by dlopen with
-// RTLD_NOLOAD and the symbol "oncilla_faults". All thread-safe.
+// RTLD_NOLOAD and the symbol "oncilla_faults". All thread-safe. Tests in Python call by place in this
+// table, so new functions go last.
 #pragma once
 
 struct FaultControl {
@@ -22,9 +23,6 @@ struct FaultControl {
   // While on, the driver itself gets nothing done that is enqueued: each queue is blocked by an
   // event that nobody completes. Off: the events are completed, and the work goes on.
   void (*block)(int on);
-  // A queue that is blocked takes so many commands; to enqueue more waits until it goes on. 0: any
-  // number.
-  void (*queue_room)(int commands);
   // Each compilation of a program takes so much longer.
   void (*slow_build)(int milliseconds);
   // After so many more enqueues the device is lost: whatever uses it fails. Negative: never.
@@ -32,4 +30,7 @@ struct FaultControl {
   // Names of all calls there are, with an error that drivers give there, until a null:
   // "call:error".
   const char* const* calls;
+  // A queue that is blocked takes so many commands; to enqueue more waits until it goes on. 0: any
+  // number.
+  void (*queue_room)(int commands);
 };
