@@ -46,20 +46,6 @@ __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) void integer_tiled
     b_at[i] += TILE_K * pitch;                                                                     \
   }
 
-  LOAD_SLICE(0)
-  BYTE_STORE(tile)
-  barrier(CLK_LOCAL_MEM_FENCE);
-  int buffer = 0;
-  for (IDX l = TILE_K;; l += TILE_K) {
-    const int more = l < words;
-    if (more) {
-      LOAD_SLICE(l)
-    }
-    BYTE_MULTIPLY(sum, tile + buffer)
-    if (!more) break;
-    buffer = STAGE - buffer;
-    BYTE_STORE(tile + buffer)
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
+  TILE_PRODUCT(0, words, BYTE_STORE, BYTE_MULTIPLY)
   BYTE_FINISH(sum)
 }

@@ -79,20 +79,6 @@ __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) void tiled(
   UNROLL for (int i = 0; i < A_LOADS; ++i) a_at[i] += TILE_K * a_k_step;        \
   UNROLL for (int i = 0; i < B_LOADS; ++i) b_at[i] += TILE_K * b_k_step;
 
-  LOAD_SLICE(first)
-  TILE_STORE(tile)
-  barrier(CLK_LOCAL_MEM_FENCE);
-  int buffer = 0;
-  for (IDX l = first + TILE_K;; l += TILE_K) {
-    const int more = l < end;
-    if (more) {
-      LOAD_SLICE(l)
-    }
-    TILE_MULTIPLY(sum, tile + buffer)
-    if (!more) break;
-    buffer = STAGE - buffer;
-    TILE_STORE(tile + buffer)
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
+  TILE_PRODUCT(first, end, TILE_STORE, TILE_MULTIPLY)
   TILE_FINISH(sum)
 }

@@ -41,9 +41,9 @@ absl::Status CheckPath(const std::string& path) {
              "VERSION, without '..'"));
 }
 
-absl::Status Failure(const std::string& path, int error) {
-  const std::string what =
-      StrCat("the file '", path, "' cannot be written: ", std::strerror(error));
+// That something could not be written, by the system's error.
+absl::Status Failure(const std::string& subject, int error) {
+  const std::string what = StrCat(subject, " cannot be written: ", std::strerror(error));
   if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(what);
   if (error == EEXIST || error == ENOTDIR) return absl::InvalidArgumentError(what);
   return absl::UnavailableError(what);
@@ -53,9 +53,10 @@ absl::Status WriteFile(const std::string& folder, const ModelFile& file) {
   const fs::path path = fs::path(folder) / file.path;
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
-  if (error) return Failure(file.path, error.value());
+  const std::string subject = StrCat("the file '", file.path, "'");
+  if (error) return Failure(subject, error.value());
   const int out = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (out < 0) return Failure(file.path, errno);
+  if (out < 0) return Failure(subject, errno);
   size_t done = 0;
   int failed = 0;
   while (done < file.bytes.size() && failed == 0) {
@@ -66,7 +67,7 @@ absl::Status WriteFile(const std::string& folder, const ModelFile& file) {
       failed = errno;
   }
   if (::close(out) != 0 && failed == 0) failed = errno;
-  return failed == 0 ? absl::OkStatus() : Failure(file.path, failed);
+  return failed == 0 ? absl::OkStatus() : Failure(subject, failed);
 }
 
 }  // namespace
@@ -95,8 +96,11 @@ absl::StatusOr<std::shared_ptr<const ModelFiles>> ModelFiles::Write(
     }
   }
   std::error_code error;
-  std::string folder = (fs::temp_directory_path(error) / "oncilla-model-XXXXXX").string();
-  if (error || ::mkdtemp(folder.data()) == nullptr) return Failure("(folder)", errno);
+  const fs::path temporary = fs::temp_directory_path(error);
+  std::string folder = (temporary / "oncilla-model-XXXXXX").string();  // mkdtemp's pattern
+  if (!error && ::mkdtemp(folder.data()) == nullptr)
+    error = std::error_code(errno, std::generic_category());
+  if (error) return Failure("a temporary folder for the model's files", error.value());
   written->folder_ = folder;
   for (const ModelFile& file : files) {
     const absl::Status status = WriteFile(folder, file);

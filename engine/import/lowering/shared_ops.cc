@@ -198,10 +198,15 @@ Result<ValueId> RowsOf(Lowering& b) {
 
 }  // namespace
 
+Result<ValueId> Choose(Lowering& b, ValueId condition, ValueId x, ValueId y,
+                       std::string_view role) {
+  const bool strings = b.fact(x).dtype == DType::kString;
+  return b.Add(strings ? "ChooseStrings" : "Where", {}, {condition, x, y}, role);
+}
+
 Result<Values> LowerSelectRows(Lowering& b) {
   ONCILLA_ASSIGN(const ValueId condition, RowsOf(b));
-  return One(b.Add(b.dtype(1) == DType::kString ? "ChooseStrings" : "Where", {},
-                   {condition, b.in(1), b.in(2)}));
+  return One(Choose(b, condition, b.in(1), b.in(2)));
 }
 
 Result<Values> LowerSum(Lowering& b) {

@@ -1,5 +1,6 @@
-// Ops that TensorFlow and TFLite have alike, and that take a few canonical nodes. The inputs are in
-// both formats the same; what TensorFlow has as attributes and TFLite as options is an argument.
+// Ops that several formats have alike, and that take a few canonical nodes. Unless it says otherwise,
+// the inputs are those of TensorFlow and TFLite; what TensorFlow has as attributes and TFLite as
+// options is an argument.
 #pragma once
 
 #include "engine/import/lowering/lowering.h"
@@ -21,6 +22,9 @@ Result<Values> LowerOneHotRows(Lowering& b, int64_t axis);
 Result<Values> LowerPlaces(Lowering& b);
 // x with `more` (i64[]) axes of size one behind its own.
 Result<ValueId> WithTrailingAxes(Lowering& b, ValueId x, ValueId more, std::string_view role);
+// x where the condition holds, else y, each stretched to the shape of all; strings too.
+Result<ValueId> Choose(Lowering& b, ValueId condition, ValueId x, ValueId y,
+                       std::string_view role = "");
 // Inputs condition, x, y.
 Result<Values> LowerSelectRows(Lowering& b);
 // All inputs added up.

@@ -6,6 +6,8 @@
 #include <map>
 #include <numeric>
 
+#include "engine/import/lowering/shared_ops.h"
+
 namespace oncilla {
 
 namespace {
@@ -146,8 +148,7 @@ Result<ValueId> FindByComparing(OnnxLowering& b, const Tensor& keys, const Tenso
       const ValueId place,
       b.Add("ArgMax", ArgAttrs{.axis = -1, .keep_dims = false, .last = true}, {number}, "place"));
   ONCILLA_ASSIGN(const ValueId value, b.Add("Gather", {}, {b.Constant(values), place}, "value"));
-  const bool text = values.dtype() == DType::kString;
-  return b.Add(text ? "ChooseStrings" : "Where", {}, {found, value, otherwise});
+  return Choose(b, found, value, otherwise);
 }
 
 Result<Values> LowerLabelEncoder(OnnxLowering& b) {

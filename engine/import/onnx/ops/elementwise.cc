@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/import/lowering/shared_ops.h"
 #include "engine/import/onnx/lowering.h"
 #include "engine/import/onnx/tensor.h"
 #include "engine/ops/math/quantize.h"
@@ -194,8 +195,7 @@ Result<Values> LowerShrink(OnnxLowering& b) {
 Result<Values> LowerWhere(OnnxLowering& b) {
   const DType dtype = b.dtype(1);
   if (!IsSmallInteger(dtype) && !IsSmallFloat(dtype)) {
-    const char* op = dtype == DType::kString ? "ChooseStrings" : "Where";
-    return One(b.Add(op, {}, b.all_inputs()));
+    return One(Choose(b, b.in(0), b.in(1), b.in(2)));
   }
   if (b.dtype(2) != dtype) return InvalidArgument("of ", dtype, " and ", b.dtype(2));
   const bool packed = IsPacked(dtype);

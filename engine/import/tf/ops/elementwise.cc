@@ -68,7 +68,7 @@ bool IsString(const TfLowering& b, size_t input) {
 Result<Values> LowerSelect(TfLowering& b) { return LowerSelectRows(b); }
 
 Result<Values> LowerSelectV2(TfLowering& b) {
-  return One(b.Add(IsString(b, 1) ? "ChooseStrings" : "Where", {}, b.all_inputs()));
+  return One(Choose(b, b.in(0), b.in(1), b.in(2)));
 }
 
 // Adding strings concatenates them.
