@@ -111,7 +111,7 @@ sanitized_cases_on() {
 }
 sanitized_cases_on_cpu() {
   sanitized_cases_on cpu && sanitized_cases_on cpu:plain --offset &&
-    sanitized_cases_on cpu --mutate 1 --each 2 --partial
+    sanitized_cases_on cpu --mutate 1 --each 1 --partial
 }
 sanitized_cases() {
   at_once sanitized_cases_on_cpu "sanitized_cases_on opencl --offset ${gaps[*]}"
@@ -258,6 +258,6 @@ check_all() {
     step "TFLite (asan, ubsan)" sanitized build/asan/tests/tflite_tests
     step "cases (asan, ubsan)" sanitized_cases
     step "ONNX's tests (asan, ubsan)" sanitized_onnx
-    step "fuzzers, forty seconds each" fuzz_all 40
+    step "fuzzers, twenty seconds each" fuzz_all 20
   fi
 }

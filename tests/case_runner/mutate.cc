@@ -229,6 +229,21 @@ bool IsFinite(const Case& c) {
   return true;
 }
 
+// RoiAlign takes samples * samples pixels for each of height * width elements: numbers that are
+// allowed each by itself would be minutes of work together. Numbers of 2^31 and more stay, since
+// they are refused.
+void BoundSamples(AttrMap& attrs) {
+  for (const auto& [name, most] :
+       {std::pair("samples", 16), std::pair("height", 256), std::pair("width", 256)}) {
+    const auto found = attrs.find(name);
+    if (found == attrs.end()) continue;
+    auto* number = std::get_if<int64_t>(&found->second);
+    if (number != nullptr && *number < int64_t{1} << 31) {
+      *number = std::min<int64_t>(*number, most);
+    }
+  }
+}
+
 Case MutantOf(const Case& original, bool finite, const Texts& texts, Random& random) {
   Case c = original;
   c.outputs.clear();
@@ -248,11 +263,7 @@ Case MutantOf(const Case& original, bool finite, const Texts& texts, Random& ran
       MutateInput(random, finite, c.inputs[random.Below(c.inputs.size())]);
     }
   }
-  // Samples count twice for each element of what may be large already (RoiAlign): minutes of work.
-  if (const auto samples = c.attrs.find("samples"); samples != c.attrs.end()) {
-    if (auto* number = std::get_if<int64_t>(&samples->second))
-      *number = std::min<int64_t>(*number, 16);
-  }
+  if (c.attrs.contains("samples")) BoundSamples(c.attrs);
   return c;
 }
 
