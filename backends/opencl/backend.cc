@@ -80,6 +80,7 @@ Result<ClDeviceOptions> DeviceOptionsOf(const OpenOptions& options) {
   own.cache_folder = options.cache_dir.empty() ? UserCacheFolder() : options.cache_dir;
   ONCILLA_ASSIGN(own.shape, ForcedShapeFromEnvironment());
   ONCILLA_ASSIGN(own.winograd, WinogradFromEnvironment());
+  ONCILLA_ASSIGN(own.matrix_unit, ForcedMatrixFromEnvironment());
   return own;
 }
 

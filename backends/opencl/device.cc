@@ -76,6 +76,7 @@ Status ClDevice::Start(const ClDeviceOptions& options) {
   if (!probe_.failure.empty()) return Error(Code::kUnavailable, probe_.failure);
   capabilities_ = MakeCapabilities(found_.facts, probe_, options.shape);
   capabilities_.winograd = options.winograd;
+  if (options.matrix_unit) capabilities_.matrix_unit = *options.matrix_unit;
   capabilities_.base_alignment = std::max(capabilities_.base_alignment, info_.alignment_bytes);
   cache_folder_ = options.cache_folder;
   ONCILLA_TRY(OpenContext(options));

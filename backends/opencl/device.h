@@ -31,6 +31,7 @@ struct ClDeviceOptions {
   std::string cache_folder;  // empty: no disk cache
   std::optional<KernelShape> shape;
   WinogradChoice winograd = WinogradChoice::kEstimate;
+  std::optional<MatrixUnit> matrix_unit = {};
   cl_context context = nullptr;     // the application's, to be retained; null: one of our own
   SharedObjects* shared = nullptr;  // where contexts of our own are found again; may be null
 };

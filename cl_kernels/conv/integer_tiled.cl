@@ -5,6 +5,12 @@
 // neighbours in K (common/gather.clh); what lies outside of x, and channels beyond a group's last, are
 // x's zero point. A_WIDE: channels and those of a group are multiples of 4. z counts the filter groups.
 // VARIANT: -DX=u8 -DW=i8 -DY=u8 -DIDX=int -DTM=8 -DTN=8 -DWARPS_M=2 -DWARPS_N=4 -DLANES_M=8 -DTILE_K=8 -DUNROLL_K=8 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DY_WIDE=1 -DA_ZERO -DBIAS -DREQUANTIZED -DZERO
+// VARIANT: -DX=u8 -DW=i8 -DY=u8 -DIDX=int -DTM=8 -DTN=8 -DWARPS_M=2 -DWARPS_N=4 -DLANES_M=8 -DTILE_K=8 -DUNROLL_K=8 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DY_WIDE=1 -DA_ZERO -DBIAS -DREQUANTIZED -DZERO -DMATRIX -DMATRIX_BYTES -DMATRIX_PTX -DDOT_PTX
+// VARIANT: -DX=u8 -DW=i8 -DY=u8 -DIDX=int -DTM=8 -DTN=8 -DWARPS_M=2 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=8 -DUNROLL_K=8 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DY_WIDE=1 -DA_ZERO -DBIAS -DREQUANTIZED -DZERO -DMATRIX -DMATRIX_BYTES -DMATRIX_PTX -DDOT_PTX
+// VARIANT: -DX=u8 -DW=i8 -DY=u8 -DIDX=int -DTM=8 -DTN=8 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=8 -DUNROLL_K=8 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DY_WIDE=1 -DA_ZERO -DBIAS -DREQUANTIZED -DZERO -DMATRIX -DMATRIX_BYTES -DMATRIX_PTX -DDOT_PTX
+// VARIANT: -DX=u8 -DW=i8 -DY=u8 -DIDX=int -DTM=8 -DTN=8 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DY_WIDE=1 -DA_ZERO -DBIAS -DREQUANTIZED -DZERO -DMATRIX -DMATRIX_BYTES -DMATRIX_PTX -DDOT_PTX
+// VARIANT: -DX=u8 -DW=i8 -DY=u8 -DIDX=int -DTM=4 -DTN=4 -DWARPS_M=1 -DWARPS_N=4 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DY_WIDE=1 -DA_ZERO -DBIAS -DREQUANTIZED -DZERO -DMATRIX -DMATRIX_BYTES -DMATRIX_PTX -DDOT_PTX
+// VARIANT: -DX=u8 -DW=i8 -DY=u8 -DIDX=int -DTM=4 -DTN=4 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DY_WIDE=1 -DA_ZERO -DBIAS -DREQUANTIZED -DZERO -DMATRIX -DMATRIX_BYTES -DMATRIX_PTX -DDOT_PTX
 #include "common/byte_tile.clh"
 #include "common/gather.clh"
 
@@ -13,7 +19,7 @@ __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) void integer_tiled
     const IDX column_tiles, const IDX rows, const IDX columns, const IDX k, const IDX group_step,
     const int run, const int channels, const int out_channels, const int in_group,
     WINDOW_PARAMS EPILOGUE_PARAMS) {
-  __local uint tile[2 * STAGE] __attribute__((aligned(16)));
+  TILE_MEMORY
   BYTE_TILE_IDS
   const IDX row_tile = (IDX)get_group_id(0) / column_tiles, group = get_group_id(1);
   const IDX row0 = row_tile * TILE_M;

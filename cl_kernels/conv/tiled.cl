@@ -20,6 +20,14 @@
 // VARIANT: -DT=f32 -DIDX=int -DACTIVATION=ACT_relu -DTM=4 -DTN=4 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=4 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS
 // VARIANT: -DT=f32 -DIDX=int -DACTIVATION=ACT_relu -DTM=4 -DTN=4 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS
 // VARIANT: -DT=f32 -DIDX=int -DACTIVATION=ACT_relu -DTM=8 -DTN=4 -DWARPS_M=1 -DWARPS_N=1 -DLANES_M=4 -DTILE_K=16 -DUNROLL_K=4 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS
+// VARIANT: -DT=f16 -DIDX=int -DACTIVATION=ACT_relu -DTM=8 -DTN=8 -DWARPS_M=2 -DWARPS_N=4 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS -DMATRIX -DMATRIX_PTX
+// VARIANT: -DT=f16 -DIDX=int -DACTIVATION=ACT_relu -DTM=8 -DTN=8 -DWARPS_M=2 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS -DMATRIX -DMATRIX_PTX
+// VARIANT: -DT=f16 -DIDX=int -DACTIVATION=ACT_relu -DTM=8 -DTN=8 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS -DMATRIX -DMATRIX_PTX
+// VARIANT: -DT=f16 -DIDX=int -DACTIVATION=ACT_relu -DTM=8 -DTN=8 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=32 -DUNROLL_K=16 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS -DMATRIX -DMATRIX_PTX
+// VARIANT: -DT=f16 -DIDX=int -DACTIVATION=ACT_relu -DTM=4 -DTN=4 -DWARPS_M=1 -DWARPS_N=4 -DLANES_M=8 -DTILE_K=32 -DUNROLL_K=16 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS -DMATRIX -DMATRIX_PTX
+// VARIANT: -DT=f16 -DIDX=int -DACTIVATION=ACT_relu -DTM=4 -DTN=4 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=32 -DUNROLL_K=16 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS -DMATRIX -DMATRIX_PTX
+// VARIANT: -DT=bf16 -DIDX=int -DACTIVATION=ACT_gelu -DTM=8 -DTN=8 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DNARROW=1 -DA_WIDE=0 -DB_WIDE=0 -DY_WIDE=0 -DPART=0 -DBIAS -DMATRIX -DMATRIX_PTX
+// VARIANT: -DT=f16 -DIDX=int -DACTIVATION=ACT_none -DTM=8 -DTN=8 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=32 -DUNROLL_K=16 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DB_WIDE=1 -DY_WIDE=1 -DPART=1 -DMATRIX -DMATRIX_PTX
 #define A_ALONG 1
 #define B_ALONG 0
 #include "common/tile.clh"
@@ -40,7 +48,7 @@ __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) void tiled(
 #endif
     const IDX column_tiles, const IDX rows, const IDX columns, const IDX k, const int run,
     const int channels, const int out_channels, const int in_group, WINDOW_PARAMS) {
-  __local float tile[2 * STAGE] __attribute__((aligned(16)));
+  TILE_MEMORY
   TILE_IDS
   const IDX row_tile = (IDX)get_group_id(0) / column_tiles, z = get_group_id(1);
   const IDX row0 = row_tile * TILE_M;
@@ -61,9 +69,10 @@ __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) void tiled(
   UNROLL for (int i = 0; i < B_LOADS; ++i)
     b_at[i] = OPERAND_AT(B, b_, i, column0, columns, 1, first, out_channels);
 
-  float4 a_next[A_LOADS], b_next[B_LOADS], sum[TM][COLUMN_QUADS];
+  LOADED a_next[A_LOADS], b_next[B_LOADS];
+  float4 sum[TM][COLUMN_QUADS];
   TILE_CLEAR(sum)
-#define LOAD_A(p) (A_WIDE ? LOAD4(p) : some_of(p, 1, in_group - channel))
+#define LOAD_A(p) (A_WIDE ? LOAD_QUAD(p) : LOAD_SOME(p, 1, in_group - channel))
 #define LOAD_B(FULL, l)                                                                             \
   UNROLL for (int i = 0; i < B_LOADS; ++i)                                                          \
     b_next[i] = OPERAND_LOAD(B, b_, FULL, filter + b_at[i], i, l, end, column0, columns, 1, out_channels);

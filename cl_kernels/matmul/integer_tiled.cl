@@ -2,6 +2,12 @@
 // are neighbours in K; b is packed by integer_pack.cl, its matrices apart by the batch's steps. Group
 // (tile of rows * column_tiles + tile of columns, z).
 // VARIANT: -DX=u8 -DW=i8 -DY=u8 -DIDX=int -DAXES=0 -DTM=8 -DTN=8 -DWARPS_M=2 -DWARPS_N=4 -DLANES_M=8 -DTILE_K=8 -DUNROLL_K=8 -DA_WIDE=1 -DY_WIDE=1 -DA_ZERO -DBIAS -DREQUANTIZED -DZERO
+// VARIANT: -DX=u8 -DW=i8 -DY=u8 -DIDX=int -DAXES=0 -DTM=8 -DTN=8 -DWARPS_M=2 -DWARPS_N=4 -DLANES_M=8 -DTILE_K=8 -DUNROLL_K=8 -DA_WIDE=1 -DY_WIDE=1 -DA_ZERO -DBIAS -DREQUANTIZED -DZERO -DMATRIX -DMATRIX_BYTES -DMATRIX_PTX -DDOT_PTX
+// VARIANT: -DX=u8 -DW=i8 -DY=u8 -DIDX=int -DAXES=0 -DTM=8 -DTN=8 -DWARPS_M=2 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=8 -DUNROLL_K=8 -DA_WIDE=1 -DY_WIDE=1 -DA_ZERO -DBIAS -DREQUANTIZED -DZERO -DMATRIX -DMATRIX_BYTES -DMATRIX_PTX -DDOT_PTX
+// VARIANT: -DX=u8 -DW=i8 -DY=u8 -DIDX=int -DAXES=0 -DTM=8 -DTN=8 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=8 -DUNROLL_K=8 -DA_WIDE=1 -DY_WIDE=1 -DA_ZERO -DBIAS -DREQUANTIZED -DZERO -DMATRIX -DMATRIX_BYTES -DMATRIX_PTX -DDOT_PTX
+// VARIANT: -DX=u8 -DW=i8 -DY=u8 -DIDX=int -DAXES=0 -DTM=8 -DTN=8 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DA_WIDE=1 -DY_WIDE=1 -DA_ZERO -DBIAS -DREQUANTIZED -DZERO -DMATRIX -DMATRIX_BYTES -DMATRIX_PTX -DDOT_PTX
+// VARIANT: -DX=u8 -DW=i8 -DY=u8 -DIDX=int -DAXES=0 -DTM=4 -DTN=4 -DWARPS_M=1 -DWARPS_N=4 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DA_WIDE=1 -DY_WIDE=1 -DA_ZERO -DBIAS -DREQUANTIZED -DZERO -DMATRIX -DMATRIX_BYTES -DMATRIX_PTX -DDOT_PTX
+// VARIANT: -DX=u8 -DW=i8 -DY=u8 -DIDX=int -DAXES=0 -DTM=4 -DTN=4 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DA_WIDE=1 -DY_WIDE=1 -DA_ZERO -DBIAS -DREQUANTIZED -DZERO -DMATRIX -DMATRIX_BYTES -DMATRIX_PTX -DDOT_PTX
 #include "common/batch.clh"
 #include "common/byte_tile.clh"
 
@@ -9,7 +15,7 @@ __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) void integer_tiled
     __global const MEM(X)* restrict a, __global const uint* restrict b, INTEGER_PARAMS,
     const IDX column_tiles, const IDX rows, const IDX columns, const IDX k,
     const IDX a_row BATCH_PARAMS EPILOGUE_PARAMS) {
-  __local uint tile[2 * STAGE] __attribute__((aligned(16)));
+  TILE_MEMORY
   BYTE_TILE_IDS
   const IDX row_tile = (IDX)get_group_id(0) / column_tiles, z = get_group_id(1);
   const IDX row0 = row_tile * TILE_M;

@@ -1,5 +1,5 @@
 // tiled: y[z] = activation(a[z] b[z] + bias + residual) by tiles (common/tile.clh), sums in float,
-// each in the order of K whatever the tile. T is f32, f16 or bf16; a is m x k and b k x n, with any
+// each in the order of K whatever the tile. T is f32, f16 or bf16 (those of MATRIX, 16 k's at a time); a is m x k and b k x n, with any
 // steps. Group (tile of rows * column_tiles + tile of columns, z). PART: group z has part z %
 // part_count of product z / part_count, of part_k k's, a multiple of TILE_K, and `parts` gets its
 // sums, as float[z][m][n rounded up to a multiple of 4], which join.cl adds up.
@@ -19,6 +19,14 @@
 // VARIANT: -DT=f32 -DIDX=int -DAXES=0 -DACTIVATION=ACT_relu -DTM=4 -DTN=4 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=4 -DA_ALONG=1 -DA_WIDE=1 -DB_ALONG=0 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS
 // VARIANT: -DT=f32 -DIDX=int -DAXES=0 -DACTIVATION=ACT_relu -DTM=4 -DTN=4 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DA_ALONG=1 -DA_WIDE=1 -DB_ALONG=0 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS
 // VARIANT: -DT=f32 -DIDX=int -DAXES=0 -DACTIVATION=ACT_relu -DTM=8 -DTN=4 -DWARPS_M=1 -DWARPS_N=1 -DLANES_M=4 -DTILE_K=16 -DUNROLL_K=4 -DA_ALONG=1 -DA_WIDE=1 -DB_ALONG=0 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS
+// VARIANT: -DT=f16 -DIDX=int -DAXES=0 -DACTIVATION=ACT_relu -DTM=8 -DTN=8 -DWARPS_M=2 -DWARPS_N=4 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DA_ALONG=1 -DA_WIDE=1 -DB_ALONG=0 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS -DMATRIX -DMATRIX_PTX
+// VARIANT: -DT=f16 -DIDX=int -DAXES=0 -DACTIVATION=ACT_relu -DTM=8 -DTN=8 -DWARPS_M=2 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DA_ALONG=1 -DA_WIDE=1 -DB_ALONG=0 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS -DMATRIX -DMATRIX_PTX
+// VARIANT: -DT=f16 -DIDX=int -DAXES=0 -DACTIVATION=ACT_relu -DTM=8 -DTN=8 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DA_ALONG=1 -DA_WIDE=1 -DB_ALONG=0 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS -DMATRIX -DMATRIX_PTX
+// VARIANT: -DT=f16 -DIDX=int -DAXES=0 -DACTIVATION=ACT_relu -DTM=8 -DTN=8 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=32 -DUNROLL_K=16 -DA_ALONG=1 -DA_WIDE=1 -DB_ALONG=0 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS -DMATRIX -DMATRIX_PTX
+// VARIANT: -DT=f16 -DIDX=int -DAXES=0 -DACTIVATION=ACT_relu -DTM=4 -DTN=4 -DWARPS_M=1 -DWARPS_N=4 -DLANES_M=8 -DTILE_K=32 -DUNROLL_K=16 -DA_ALONG=1 -DA_WIDE=1 -DB_ALONG=0 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS -DMATRIX -DMATRIX_PTX
+// VARIANT: -DT=f16 -DIDX=int -DAXES=0 -DACTIVATION=ACT_relu -DTM=4 -DTN=4 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=32 -DUNROLL_K=16 -DA_ALONG=1 -DA_WIDE=1 -DB_ALONG=0 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS -DMATRIX -DMATRIX_PTX
+// VARIANT: -DT=bf16 -DIDX=int -DAXES=0 -DACTIVATION=ACT_gelu -DTM=8 -DTN=8 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DA_ALONG=0 -DA_WIDE=0 -DB_ALONG=1 -DB_WIDE=0 -DY_WIDE=0 -DPART=0 -DBIAS -DMATRIX -DMATRIX_PTX
+// VARIANT: -DT=f16 -DIDX=int -DAXES=0 -DACTIVATION=ACT_none -DTM=8 -DTN=8 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=32 -DUNROLL_K=16 -DA_ALONG=1 -DA_WIDE=1 -DB_ALONG=0 -DB_WIDE=1 -DY_WIDE=1 -DPART=1 -DMATRIX -DMATRIX_PTX
 #include "common/batch.clh"
 #include "common/tile.clh"
 
@@ -37,7 +45,7 @@ __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) void tiled(
 #endif
     const IDX column_tiles, const IDX rows, const IDX columns, const IDX k, const IDX a_row,
     const IDX a_col, const IDX b_row, const IDX b_col BATCH_PARAMS) {
-  __local float tile[2 * STAGE] __attribute__((aligned(16)));
+  TILE_MEMORY
   TILE_IDS
   const IDX row_tile = (IDX)get_group_id(0) / column_tiles, z = get_group_id(1);
   const IDX row0 = row_tile * TILE_M;
@@ -62,7 +70,8 @@ __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) void tiled(
   UNROLL for (int i = 0; i < B_LOADS; ++i)
     b_at[i] = OPERAND_AT(B, b_, i, column0, columns, b_line_step, first, b_k_step);
 
-  float4 a_next[A_LOADS], b_next[B_LOADS], sum[TM][COLUMN_QUADS];
+  LOADED a_next[A_LOADS], b_next[B_LOADS];
+  float4 sum[TM][COLUMN_QUADS];
   TILE_CLEAR(sum)
 #define LOAD_LOADS(X, x_, FULL, p, at, l, from, lines, line_step, k_step)                          \
   UNROLL for (int i = 0; i < X##_LOADS; ++i)                                                       \

@@ -27,6 +27,7 @@ std::vector<opencl::Capabilities> KindsOfDevices() {
   opencl::Capabilities nvidia = gpu;
   nvidia.family = opencl::GpuFamily::kNvidia;
   nvidia.byte_dot = opencl::ByteDot::kPtx;
+  nvidia.matrix_unit = opencl::MatrixUnit::kPtx;
   opencl::Capabilities mali = small_gpu;
   mali.family = opencl::GpuFamily::kMali;
   std::vector<opencl::Capabilities> all = {gpu, small_gpu, bare, intel, nvidia, mali};

@@ -11,7 +11,7 @@ TOLERANCE = 0.03
 DEVICES = ["h200", "rtx3060", "rx6700", "a770", "adreno740", "mali_g710"]
 SHORT_DEVICES = ["h200", "rtx3060", "rx6700", "a770", "mali_g710"]
 SHORT_NETS = ["resnet50_b1", "resnet50_b64", "mobilenet_v2", "efficientnet_b0", "minilm_s128", "gemm_1024",
-              "decoder_decode_256"]
+              "decoder_decode_256", "resnet50_b64_f16"]
 
 
 def figures(net):

@@ -12,7 +12,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 import architectures  # noqa: E402  (beside the bench's other files)
 
-FLOAT, INT64 = 1, 7  # TensorProto's types
+FLOAT, INT64, FLOAT16 = 1, 7, 10  # TensorProto's types
+PACKED = {FLOAT: "f", FLOAT16: "e"}  # their letters in struct
 SMALL = 4096  # elements that are written into the model itself
 PAGE = 4096
 
@@ -55,11 +56,13 @@ def value_info(name, kind, shape):
 
 
 class Net(architectures.Builder):
-    """`shared`: weights of one shape and use are one tensor, so that all layers of a decoder take the space of one."""
+    """`shared`: weights of one shape and use are one tensor, so that all layers of a decoder take the space of one.
+    `real`: the type of all numbers that are not whole."""
 
-    def __init__(self, opset=17, shared=False):
+    def __init__(self, opset=17, shared=False, real=FLOAT):
         self.nodes, self.tensors, self.inputs, self.large = [], [], [], []
         self.count, self.opset, self.shared, self.end, self.known = 0, opset, shared, 0, {}
+        self.real = real
 
     def constant(self, kind, shape, data=None):
         """A tensor of these bytes, or one in the sparse file."""
@@ -69,14 +72,17 @@ class Net(architectures.Builder):
         if data is not None:
             out += message(9, data)
         else:
-            size = 4 * math.prod(shape)
+            size = struct.calcsize(PACKED[kind]) * math.prod(shape)
             for key, value in (("location", self.file), ("offset", self.end), ("length", size)):
                 out += message(13, message(1, key) + message(2, str(value)))
             out += number(14, 1)
-            self.large.append((self.end, struct.pack("<f", 1e-3 * (self.count % 997 + 1))))
+            self.large.append((self.end, self.packed(1e-3 * (self.count % 997 + 1))))
             self.end += -(-size // PAGE) * PAGE
         self.tensors.append(out)
         return name
+
+    def packed(self, *values):
+        return struct.pack(f"<{len(values)}{PACKED[self.real]}", *values)
 
     file = "weights.bin"
 
@@ -87,21 +93,21 @@ class Net(architectures.Builder):
         data = None
         if count <= SMALL:
             values = (spread * ((i * 7 + self.count) % 11 - 5.5) / 3 for i in range(count))
-            data = struct.pack(f"<{count}f", *values)
-        name = self.known[shape, use] = self.constant(FLOAT, shape, data)
+            data = self.packed(*values)
+        name = self.known[shape, use] = self.constant(self.real, shape, data)
         return name
 
     def ints(self, values):
         return self.constant(INT64, [len(values)], struct.pack(f"<{len(values)}q", *values))
 
     def number(self, value):
-        return self.constant(FLOAT, [], struct.pack("<f", value))
+        return self.constant(self.real, [], self.packed(value))
 
     def full(self, value, size):
-        return self.constant(FLOAT, [size], struct.pack("<f", value) * size)
+        return self.constant(self.real, [size], self.packed(value) * size)
 
-    def input(self, name, shape, kind=FLOAT):
-        self.inputs.append(value_info(name, kind, shape))
+    def input(self, name, shape, kind=None):
+        self.inputs.append(value_info(name, kind or self.real, shape))
         return name
 
     def op(self, kind, *inputs, outputs=1, domain="", **attributes):
@@ -118,7 +124,7 @@ class Net(architectures.Builder):
         graph = b"".join(message(1, n) for n in self.nodes) + message(2, "net")
         graph += b"".join(message(5, t) for t in self.tensors)
         graph += b"".join(message(11, i) for i in self.inputs)
-        graph += b"".join(message(12, message(1, o) + message(2, message(1, number(1, FLOAT)))) for o in outputs)
+        graph += b"".join(message(12, message(1, o) + message(2, message(1, number(1, self.real)))) for o in outputs)
         path = os.path.join(folder, "model.onnx")
         with open(path, "wb") as file:
             file.write(number(1, 8) + message(8, message(1, "") + number(2, self.opset)) + message(7, graph))
@@ -130,25 +136,25 @@ class Net(architectures.Builder):
         return path
 
 
-def pictures(make, batch):
+def pictures(make, batch, real=FLOAT):
     def build():
-        net = Net()
+        net = Net(real=real)
         net.input("x", [batch, 3, 224, 224])
         return net, [make(net)]
     return build
 
 
-def encoder(**sizes):
+def encoder(real=FLOAT, **sizes):
     def build():
-        net = Net()
+        net = Net(real=real)
         net.input("x", [1, sizes["length"], sizes["width"]])
         return net, [architectures.encoder(net, **sizes)]
     return build
 
 
-def product(size):
+def product(size, real=FLOAT):
     def build():
-        net = Net()
+        net = Net(real=real)
         net.input("x", [size, size])
         return net, [net.op("MatMul", "x", net.normal(size, size, spread=0.1))]
     return build
@@ -196,6 +202,10 @@ NETS = {
     "gemm_1024": product(1024),
     "gemm_2048": product(2048),
     "gemm_4096": product(4096),
+    "gemm_4096_f16": product(4096, real=FLOAT16),
+    "resnet50_b1_f16": pictures(architectures.resnet50, 1, real=FLOAT16),
+    "resnet50_b64_f16": pictures(architectures.resnet50, 64, real=FLOAT16),
+    "bert_base_s128_f16": encoder(length=128, width=768, layers=12, heads=12, inner=3072, real=FLOAT16),
     "decoder_prefill_128": decoder(128, 0),
     "decoder_decode_256": decoder(1, 256),
 }

@@ -159,7 +159,7 @@ int64_t TapsOf(const TensorDesc& filter) { return filter.shape.Product(0, filter
 
 Recipe Tiled(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& node,
              const Capabilities& caps) {
-  if (TakesRegisters(SizesOf(g), caps)) {
+  if (TakesRegisters(SizesOf(g, node.inputs[0].dtype), caps)) {
     if (IsProduct(g)) {
       return RegisterMatMul(attrs.activation, ProductGeometry(g), node, MostOf(node), caps);
     }
@@ -222,7 +222,7 @@ Result<Recipe> DirectConv(const ConvAttrs& attrs, const WindowGeometry& g, const
     return ColumnsMatMul(attrs.activation, ProductGeometry(g), node, MostOf(node), caps);
   }
   const bool tiles = TakesTiles(attrs, filter, caps);
-  if (tiles && (HasTiles(caps) || TakesRegisters(SizesOf(g), caps))) {
+  if (tiles && (HasTiles(caps) || TakesRegisters(SizesOf(g, node.inputs[0].dtype), caps))) {
     return Tiled(attrs, g, node, caps);
   }
   if (!empty && IsCarried(dtype) && IsDepthwise(attrs, filter) && g.axis[2].out / 4 < kMostGroups &&

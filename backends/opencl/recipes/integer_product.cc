@@ -50,8 +50,9 @@ Way WayOf(const NodeView& node, const Capabilities& caps) {
 }
 
 const std::optional<Recipe> kNothing;
-constexpr int64_t kLeastColumns = 4;   // fewer would lie mostly beyond the edge of a tile or panel
-constexpr int64_t kLeastChannels = 4;  // and fewer channels of a tap mostly beyond the end of a word
+constexpr int64_t kLeastColumns = 4;  // fewer would lie mostly beyond the edge of a tile or panel
+constexpr int64_t kLeastChannels =
+    4;  // and fewer channels of a tap mostly beyond the end of a word
 
 Way WayOf(const ConvIntegerAttrs& attrs, const NodeView& node, const Capabilities& caps) {
   const Shape filter = node.inputs[1].desc().shape;
@@ -181,10 +182,15 @@ void AddOperands(const NodeView& node, int64_t rows, IndexType index, DispatchBu
   b.Arg("y", Out{0}).Index("rows_a", rows);
 }
 
+// Whether common/byte_tile.clh adds up rows: where columns have zero points as signed bytes.
+bool HasRowSums(const NodeView& node) {
+  return node.has_input(3) || node.inputs[1].dtype != DType::kI8;
+}
+
 // Adds what both tiled kernels share.
 void AddTiles(const ProductSizes& p, const Tile& tile, const Capabilities& caps,
               DispatchBuilder& b) {
-  AddTileShape(tile, TuningOf(caps), b);
+  AddTileShape(tile, caps, b);
   b.Define("Y_WIDE", Flag(p.columns % 4 == 0));
   if (caps.byte_dot == ByteDot::kKhr) b.Define("DOT_KHR", "1");
   if (caps.byte_dot == ByteDot::kPtx) b.Define("DOT_PTX", "1");
@@ -213,6 +219,7 @@ Recipe TiledMatMul(const IntegerEpilogue& epilogue, const MatMulGeometry& g, con
   const int64_t words = DivideUp(g.k, 4);
   ProductSizes sizes{g.m, g.n, words, g.batch};
   sizes.bytes = true;
+  sizes.row_sums = HasRowSums(node);
   const Tile tile = PlanTiles(sizes, caps).tile;
   const int64_t beyond = SaturatingMul(words + 2 * tile.slice, WordPitch(g.n));
   const IndexType index(std::max({MostOf(node), m.count * m.word_elements() + beyond,
@@ -237,6 +244,7 @@ Recipe TiledConv(const ConvIntegerAttrs& attrs, const WindowGeometry& g, const M
   const int64_t run = RoundUp(m.rows, 4), depth = g.taps() * run;
   ProductSizes sizes{g.batch * g.out_pixels(), m.columns, depth / 4, g.groups};
   sizes.bytes = true;
+  sizes.row_sums = HasRowSums(node);
   const Tile tile = PlanTiles(sizes, caps).tile;
   const int64_t beyond = SaturatingMul(depth / 4 + 2 * tile.slice, WordPitch(m.columns));
   const IndexType index(std::max(MostPlace(g, depth + 8 * tile.slice, tile.rows(), node),
@@ -354,9 +362,9 @@ Result<std::optional<Recipe>> ByteMatMul(const MatMulIntegerAttrs& attrs, const 
   const Shape a = node.inputs[0].desc().shape;
   const int64_t rows_a = a.rank() < 2 ? 1 : a[a.rank() - (attrs.transpose_a ? 1 : 2)];
   const Matrices m = MatricesOf(attrs, node.inputs[1].desc().shape);
-  std::optional<Recipe> recipe =
-      way == Way::kPanels ? PanelMatMul(attrs.epilogue, g, m, rows_a, node, caps)
-                          : TiledMatMul(attrs.epilogue, g, m, rows_a, node, caps);
+  std::optional<Recipe> recipe = way == Way::kPanels
+                                     ? PanelMatMul(attrs.epilogue, g, m, rows_a, node, caps)
+                                     : TiledMatMul(attrs.epilogue, g, m, rows_a, node, caps);
   return recipe;
 }
 

@@ -25,14 +25,17 @@ bool Fits(const Tile& tile, const Capabilities& caps) {
          tile.local_bytes() <= caps.local_memory &&
          (tile.sub_group == 0 || tile.sub_group == caps.sub_group);
 }
+bool FitsOne(std::span<const TileRow> tiles, const Capabilities& caps) {
+  return std::ranges::any_of(
+      tiles, [&](const TileRow& row) { return row.tile.sub_group == 0 && Fits(row.tile, caps); });
+}
 // The tiles among which a product may choose.
 std::span<const TileRow> TilesOf(const ProductSizes& p, const Capabilities& caps) {
-  return p.bytes ? TuningOf(caps).byte_tiles : TuningOf(caps).tiles;
-}
-bool FitsOne(std::span<const TileRow> tiles, const Capabilities& caps) {
-  return std::ranges::any_of(tiles, [&](const TileRow& row) {
-    return row.tile.sub_group == 0 && Fits(row.tile, caps);
-  });
+  const Tuning& tuning = TuningOf(caps);
+  const auto matrix = p.bytes ? tuning.matrix_byte_tiles : tuning.matrix_tiles;
+  const bool suits = p.bytes ? !p.row_sums : p.halves;
+  if (suits && caps.matrix_unit != MatrixUnit::kNone && FitsOne(matrix, caps)) return matrix;
+  return p.bytes ? tuning.byte_tiles : tuning.tiles;
 }
 // Kernels on sub-groups do not handle edges along K and columns.
 bool Suits(const Tile& tile, const ProductSizes& p) {
@@ -65,7 +68,8 @@ double Clocks(const TileRow& row, const ProductSizes& p, int64_t parts, int64_t 
   const double full = std::floor(each / resident), rest = each - full * resident;
   const double work = full * round(resident) + (rest > 0 ? round(rest) : 0);
   const double bytes =
-      groups * slices * static_cast<double>((tile.rows() + tile.columns()) * tile.slice * 4);
+      groups * slices *
+      static_cast<double>((tile.rows() + tile.columns()) * tile.slice * (p.halves ? 2 : 4));
   const double join = static_cast<double>(p.rows) * static_cast<double>(p.columns) *
                       static_cast<double>(p.products) * 4.0 * static_cast<double>(parts + 2);
   const double per_clock = static_cast<double>(cores) * tuning.cache_bytes;
@@ -123,7 +127,7 @@ Parts ChooseParts(const ProductSizes& p, const Capabilities& caps) {
   return best;
 }
 
-void AddTile(const Tile& tile, bool parts, const Tuning& tuning, DispatchBuilder& b) {
+void AddTile(const Tile& tile, bool parts, const Capabilities& caps, DispatchBuilder& b) {
   if (tile.sub_group > 0) {
     b.Define({{"LANES", StrCat(tile.sub_group)},
               {"ROWS", StrCat(tile.tm)},
@@ -131,7 +135,7 @@ void AddTile(const Tile& tile, bool parts, const Tuning& tuning, DispatchBuilder
               {"PART", Flag(parts)}});
     return;
   }
-  AddTileShape(tile, tuning, b);
+  AddTileShape(tile, caps, b);
   b.Define("PART", Flag(parts));
 }
 
@@ -157,7 +161,7 @@ class Launches {
   // Adds everything up to the sizes.
   void Begin(DispatchBuilder& b, IndexType index, Recipe& recipe) {
     b.Define({{"T", TypeName(node_.inputs[0].dtype)}, {"IDX", index.name()}});
-    AddTile(plan_.tile, in_parts_, TuningOf(caps_), b);
+    AddTile(plan_.tile, in_parts_, caps_, b);
     if (plan_.tile.sub_group == 0) b.Define("Y_WIDE", Flag(Wide()));
     if (in_parts_) {
       parts_ = recipe.AddScratch(PartElements(sizes_, plan_.parts) * 4, caps_);
@@ -196,14 +200,18 @@ class Launches {
 
 }  // namespace
 
-void AddTileShape(const Tile& tile, const Tuning& tuning, DispatchBuilder& b) {
+void AddTileShape(const Tile& tile, const Capabilities& caps, DispatchBuilder& b) {
   b.Define({{"TM", StrCat(tile.tm)},
             {"TN", StrCat(tile.tn)},
             {"WARPS_M", StrCat(tile.warps_m)},
             {"WARPS_N", StrCat(tile.warps_n)},
             {"LANES_M", StrCat(tile.lanes_m)},
             {"TILE_K", StrCat(tile.slice)},
-            {"UNROLL_K", StrCat(std::min(tile.slice, tuning.tile_unroll))}});
+            {"UNROLL_K", StrCat(std::min(tile.slice, TuningOf(caps).tile_unroll))}});
+  if (tile.matrix == 0) return;
+  b.Define("MATRIX", "1");
+  if (tile.matrix == 4) b.Define("MATRIX_BYTES", "1");
+  if (caps.matrix_unit == MatrixUnit::kPtx) b.Define("MATRIX_PTX", "1");
 }
 
 void AddJoin(const ProductSizes& p, int64_t parts, Scratch sums, const JoinSteps& steps,
@@ -286,9 +294,13 @@ Layout LayoutOf(const MatMulGeometry& g) {
 
 ProductSizes SizesOf(const MatMulGeometry& g, DType dtype) {
   const Layout layout = LayoutOf(g);
-  return {
-      g.m, g.n, g.k, g.batch,
-      dtype == DType::kF32 && layout.a_along && layout.a_wide && !layout.b_along && layout.b_wide};
+  return {.rows = g.m,
+          .columns = g.n,
+          .depth = g.k,
+          .products = g.batch,
+          .sub_groups = dtype == DType::kF32 && layout.a_along && layout.a_wide &&
+                        !layout.b_along && layout.b_wide,
+          .halves = BytesOf(dtype) == 2};
 }
 
 namespace {
@@ -353,8 +365,8 @@ std::string SizesText(const MatMulGeometry& g, DType dtype) {
   return StrCat(SizesText(SizesOf(g, dtype)), " ", layout.a_along ? "n" : "t",
                 layout.a_wide ? "4" : "", layout.b_along ? "t" : "n", layout.b_wide ? "4" : "");
 }
-std::string SizesText(const WindowGeometry& g) {
-  return StrCat(SizesText(SizesOf(g)), " ", WindowText(g));
+std::string SizesText(const WindowGeometry& g, DType dtype) {
+  return StrCat(SizesText(SizesOf(g, dtype)), " ", WindowText(g));
 }
 
 }  // namespace
@@ -374,10 +386,11 @@ Recipe PlannedMatMul(const std::string& activation, const MatMulGeometry& g, con
 
 Recipe PlannedConv(const std::string& activation, const WindowGeometry& g, bool packed,
                    const NodeView& node, const Capabilities& caps) {
-  const ProductSizes sizes = SizesOf(g);
+  const DType dtype = node.inputs[0].dtype;
+  const ProductSizes sizes = SizesOf(g, dtype);
   Decision decision;
   const TilePlan plan = Choose(
-      LayerName("convolution", SizesText(g), node, activation), PlanTiles(sizes, caps),
+      LayerName("convolution", SizesText(g, dtype), node, activation), PlanTiles(sizes, caps),
       [&] { return AllPlans(sizes, caps); }, caps, decision);
   Recipe recipe = TiledConv(activation, g, plan, packed, node, caps);
   recipe.decision = std::move(decision);
@@ -388,9 +401,12 @@ int64_t ChannelRun(int64_t group_channels, int64_t taps) {
   return taps == 1 ? group_channels : RoundUp(group_channels, 4);
 }
 
-ProductSizes SizesOf(const WindowGeometry& g) {
-  return {g.batch * g.out_pixels(), g.out_channels / g.groups,
-          g.taps() * ChannelRun(g.in_channels / g.groups, g.taps()), g.groups};
+ProductSizes SizesOf(const WindowGeometry& g, DType dtype) {
+  return {.rows = g.batch * g.out_pixels(),
+          .columns = g.out_channels / g.groups,
+          .depth = g.taps() * ChannelRun(g.in_channels / g.groups, g.taps()),
+          .products = g.groups,
+          .halves = BytesOf(dtype) == 2};
 }
 
 int64_t MostPlace(const WindowGeometry& g, int64_t depth, int64_t tile_rows, const NodeView& node) {
@@ -516,10 +532,11 @@ Recipe RegisterConv(const std::string& activation, const WindowGeometry& g, bool
       {{"A_WIDE", Flag(in_group % 4 == 0)}, {"B_WIDE", Flag(g.out_channels / g.groups % 4 == 0)}});
   AddSeen(g, b);
   b.Arg("x", In{0}).Arg("filter", filter);
-  const ProductSizes sizes = SizesOf(g);
+  const DType dtype = node.inputs[0].dtype;
+  const ProductSizes sizes = SizesOf(g, dtype);
   const RegisterPlan plan =
-      ChooseRegisters(LayerName("register convolution", SizesText(g), node, activation), sizes,
-                      TuningOf(caps).register_conv_quads, caps, recipe.decision);
+      ChooseRegisters(LayerName("register convolution", SizesText(g, dtype), node, activation),
+                      sizes, TuningOf(caps).register_conv_quads, caps, recipe.decision);
   AddRegisters(sizes, activation, node, plan, index, b);
   AddFilter(g, run, b);
   b.Loop(std::max(DivideUp(in_group, 4), LongestAxis(g))).AddTo(recipe);
@@ -531,7 +548,7 @@ Recipe TiledConv(const std::string& activation, const WindowGeometry& g, const T
   const int64_t in_group = g.in_channels / g.groups, out_group = g.out_channels / g.groups;
   const int64_t run = ChannelRun(in_group, g.taps()), depth = g.taps() * run;
   Recipe recipe;
-  Launches launches(SizesOf(g), plan, activation, node, caps);
+  Launches launches(SizesOf(g, node.inputs[0].dtype), plan, activation, node, caps);
   const Tile& tile = plan.tile;
   const IndexType index(launches.Most(MostPlace(g, depth + 2 * tile.slice, tile.rows(), node)));
   const Arg filter = FilterInRuns(g, run, packed, node, caps, recipe);

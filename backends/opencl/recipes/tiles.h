@@ -17,14 +17,16 @@ namespace oncilla::opencl {
 
 // `products` products of so many rows, columns and k's. `sub_groups`: the operands lie as
 // matmul/sub_group.cl wants them. A part of K is `longest_part` at most where that is not 0.
-// `apart`: a later launch that is there anyway adds the parts up. `bytes`: of integers; K counts words
-// of four bytes and is not divided.
+// `apart`: a later launch that is there anyway adds the parts up. `bytes`: of integers; K counts
+// words of four bytes and is not divided; `row_sums`: with sums of rows (common/byte_tile.clh),
+// which no matrix unit makes. `halves`: operands have 16 bits, which a matrix unit takes.
 struct ProductSizes {
   int64_t rows, columns, depth, products;
   bool sub_groups = false;
   int64_t longest_part = 0;
   bool apart = false;
-  bool bytes = false;
+  bool bytes = false, row_sums = false;
+  bool halves = false;
 };
 
 struct TilePlan {
@@ -56,7 +58,7 @@ void AddJoin(const ProductSizes& p, int64_t parts, Scratch sums, const JoinSteps
 bool HasTiles(const Capabilities& caps);
 bool HasByteTiles(const Capabilities& caps);
 // The defines of common/tile_shape.clh.
-void AddTileShape(const Tile& tile, const Tuning& tuning, DispatchBuilder& b);
+void AddTileShape(const Tile& tile, const Capabilities& caps, DispatchBuilder& b);
 // The largest index that a convolution by tiles computes, with a filter of `depth` rows. Indices of
 // pixels may lie in the padding on any side.
 int64_t MostPlace(const WindowGeometry& g, int64_t depth, int64_t tile_rows, const NodeView& node);
@@ -80,7 +82,7 @@ Scratch AddParts(const ProductSizes& sizes, const MatMulGeometry& g, const TileP
 // lies so already. Groups are at most kMostGroups / most_parts.
 Recipe TiledConv(const std::string& activation, const WindowGeometry& g, const TilePlan& plan,
                  bool packed, const NodeView& node, const Capabilities& caps);
-ProductSizes SizesOf(const WindowGeometry& g);
+ProductSizes SizesOf(const WindowGeometry& g, DType dtype);
 Recipe PlannedConv(const std::string& activation, const WindowGeometry& g, bool packed,
                    const NodeView& node, const Capabilities& caps);
 // Products out of registers alone (common/register_tile.clh), where the device's class wants them

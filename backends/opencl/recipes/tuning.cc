@@ -3,6 +3,9 @@
 // comment says what they trade, and a measurement may well change them.
 #include "backends/opencl/recipes/tuning.h"
 
+#include <algorithm>
+#include <array>
+
 namespace oncilla::opencl {
 namespace {
 
@@ -42,6 +45,26 @@ constexpr TileRow kIntelTiles[] = {
     {{16, 4, 8, 1, 1, 16, 16}, {640, 550, 8, 2000}},
     {{16, 4, 4, 1, 1, 16, 16}, {640, 275, 16, 2000}},
 };
+// On tensor cores of 1024 operations a clock in 16 bits (sm_86), by the same model.
+constexpr TileRow kMatrixTiles[] = {
+    {{8, 8, 2, 4, 8, 16, 0, 2}, {560, 520, 2, 2600}},
+    {{8, 8, 2, 2, 8, 16, 0, 2}, {560, 280, 4, 1900}},
+    {{8, 8, 1, 2, 8, 16, 0, 2}, {560, 160, 8, 2300}},
+    {{8, 8, 1, 2, 8, 32, 0, 2}, {610, 330, 5, 2300}},
+    {{4, 4, 1, 4, 8, 32, 0, 2}, {590, 230, 7, 1500}},
+    {{4, 4, 1, 2, 8, 32, 0, 2}, {590, 150, 10, 1600}},
+};
+// Of bytes they do twice as many: half as many words are the same instructions, out of as many
+// bytes.
+constexpr auto kMatrixByteTiles = [] {
+  std::array<TileRow, std::size(kMatrixTiles)> rows = {};
+  std::ranges::copy(kMatrixTiles, rows.begin());
+  for (TileRow& row : rows) {
+    row.tile.slice /= 2;
+    row.tile.matrix = 4;
+  }
+  return rows;
+}();
 // NVIDIA's tiles, one tile for devices with groups of no more than 32 work-items, and sub-groups
 // where another maker has them.
 constexpr TileRow kAnyTiles[] = {
@@ -74,6 +97,8 @@ constexpr Tuning kGpu = {
     .panels = false,
     .tiles = kAnyTiles,
     .byte_tiles = kAnyTiles,
+    .matrix_tiles = kMatrixTiles,
+    .matrix_byte_tiles = kMatrixByteTiles,
     .registers_x = 0,
     .registers_y = 0,
     .register_quads = 2,

@@ -6,6 +6,7 @@
 // known.
 #pragma once
 
+#include <algorithm>
 #include <span>
 
 #include "backends/opencl/runtime/capabilities.h"
@@ -16,17 +17,23 @@ namespace oncilla::opencl {
 constexpr int64_t kMostGroups = 65535;
 
 // A tile of a product (common/tile.clh): sums of a lane, warps of 32 lanes and how a warp's lanes
-// lie, k's of a slice. Or, without local memory, that of matmul/sub_group.cl, of which a warp is a
-// sub-group of `sub_group` lanes, each with tm x tn sums.
+// lie, k's of a slice. `matrix`: on a matrix unit (common/matrix_tile.clh), the bytes that an
+// operand has for each k: 2, or 4 where k's are words of bytes. Or, without local memory, that of
+// matmul/sub_group.cl, of which a warp is a sub-group of `sub_group` lanes, each with tm x tn sums.
 struct Tile {
   int64_t tm, tn, warps_m, warps_n, lanes_m, slice, sub_group = 0;
+  int64_t matrix = 0;
   constexpr int64_t lanes() const { return sub_group > 0 ? sub_group : 32; }
   constexpr int64_t threads() const { return lanes() * warps_m * warps_n; }
   constexpr int64_t rows() const { return warps_m * lanes_m * tm; }
   constexpr int64_t columns() const { return warps_n * (lanes() / lanes_m) * tn; }
-  // Two buffers of both slices, at the widest pitches.
+  // Two buffers of both slices, at the widest pitches; beside a matrix unit's what is exchanged
+  // where it is written out.
   constexpr int64_t local_bytes() const {
-    return sub_group > 0 ? 0 : 2 * slice * (rows() + 4 + columns() + 4) * 4;
+    if (sub_group > 0) return 0;
+    if (matrix == 0) return 2 * slice * (rows() + 4 + columns() + 4) * 4;
+    const int64_t apart = 16 * std::max({slice * matrix / 2, rows(), columns()});
+    return 2 * (slice * matrix * (rows() + columns()) + 2 * apart) + 24 * threads();
   }
   friend bool operator==(const Tile&, const Tile&) = default;
 };
@@ -69,6 +76,8 @@ struct Tuning {
   bool panels;
   std::span<const TileRow> tiles;
   std::span<const TileRow> byte_tiles;  // of products of integers, by the costs of floats
+  // Where there is a matrix unit: of 16-bit operands, and of bytes.
+  std::span<const TileRow> matrix_tiles, matrix_byte_tiles;
   // Where not 0: products out of registers alone, in groups of so many work-items; no tiles.
   int64_t registers_x, registers_y;
   int64_t register_quads, register_conv_quads;  // of columns of a work-item there, 1 or 2

@@ -99,7 +99,7 @@ double Bytes(const WindowGeometry& g, bool output) {
 double GpuDirect(const WindowGeometry& g, const Capabilities& caps) {
   const double weights = 36.0 * static_cast<double>(g.in_channels * g.out_channels);
   return std::max(
-             ExpectedClocks(SizesOf(g), caps),
+             ExpectedClocks(SizesOf(g, DType::kF32), caps),
              WeightClocks(weights, caps) + MovingClocks(Bytes(g, false) + Bytes(g, true), caps)) +
          TuningOf(caps).launch_clocks;
 }

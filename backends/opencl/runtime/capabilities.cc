@@ -49,6 +49,9 @@ std::string_view Name(KernelShape shape) { return shape == KernelShape::kCpu ? "
 std::string_view Name(ByteDot dot) {
   return dot == ByteDot::kKhr ? "khr" : dot == ByteDot::kPtx ? "ptx" : "portable";
 }
+std::string_view Name(MatrixUnit unit) {
+  return unit == MatrixUnit::kPtx ? "ptx" : unit == MatrixUnit::kWritten ? "written" : "none";
+}
 
 int64_t Capabilities::cores() const {
   constexpr int64_t kIntelUnits = 16;
@@ -79,6 +82,7 @@ Capabilities MakeCapabilities(const DeviceFacts& facts, const ProbeResult& probe
     c.max_work_group = std::min(c.max_work_group, facts.max_work_items[0]);
   }
   c.byte_dot = probe.byte_dot;
+  c.matrix_unit = probe.local_groups ? probe.matrix_unit : MatrixUnit::kNone;
   c.sub_group = probe.local_groups ? probe.sub_group : 0;
   c.local_memory = facts.local_memory;
   c.compute_units = std::max<int64_t>(facts.compute_units, 1);
@@ -111,6 +115,17 @@ Result<WinogradChoice> WinogradFromEnvironment() {
   if (text == "2") return WinogradChoice::kTwo;
   if (text == "4") return WinogradChoice::kFour;
   return WithStage(InvalidArgument("ONCILLA_CL_WINOGRAD is '", text, "'; it may be none, 2 or 4"),
+                   Stage::kOptions);
+}
+
+Result<std::optional<MatrixUnit>> ForcedMatrixFromEnvironment() {
+  const char* given = std::getenv("ONCILLA_CL_MATRIX");
+  const std::string_view text = given == nullptr ? "" : given;
+  if (text.empty()) return std::optional<MatrixUnit>();
+  for (const MatrixUnit unit : {MatrixUnit::kNone, MatrixUnit::kWritten}) {
+    if (Name(unit) == text) return std::optional(unit);
+  }
+  return WithStage(InvalidArgument("ONCILLA_CL_MATRIX is '", text, "'; it may be none or written"),
                    Stage::kOptions);
 }
 

@@ -36,6 +36,11 @@ enum class WinogradChoice { kEstimate, kNone, kTwo, kFour };
 enum class ByteDot { kPortable, kKhr, kPtx };
 std::string_view Name(ByteDot dot);  // "portable", "khr", "ptx"
 
+// What multiplies matrices of 16-bit numbers at once (cl_kernels/common/matrix_unit.clh): nothing;
+// NVIDIA's tensor cores by inline PTX; or, for tests on any device, the same written out.
+enum class MatrixUnit { kNone, kPtx, kWritten };
+std::string_view Name(MatrixUnit unit);  // "none", "ptx", "written"
+
 struct Capabilities {
   KernelShape shape = KernelShape::kGpu;
   GpuFamily family = GpuFamily::kAny;
@@ -46,7 +51,8 @@ struct Capabilities {
   bool profiling = false;      // events have usable time stamps
   int64_t max_work_group = 1;  // of a kernel that uses barriers, as its driver says once built
   ByteDot byte_dot = ByteDot::kPortable;
-  int64_t sub_group = 0;       // lanes of sub-groups with block reads and shuffles; 0: none
+  MatrixUnit matrix_unit = MatrixUnit::kNone;
+  int64_t sub_group = 0;  // lanes of sub-groups with block reads and shuffles; 0: none
   int64_t local_memory = 0;
   int64_t compute_units = 1;
   int64_t vector_width = 1;  // floats in a native vector
@@ -78,5 +84,7 @@ Capabilities MakeCapabilities(const DeviceFacts& facts, const ProbeResult& probe
 Result<std::optional<KernelShape>> ForcedShapeFromEnvironment();
 // $ONCILLA_CL_WINOGRAD: none, 2, 4, or unset for the estimate; anything else fails.
 Result<WinogradChoice> WinogradFromEnvironment();
+// $ONCILLA_CL_MATRIX: none, written, or unset for what the probe found; anything else fails.
+Result<std::optional<MatrixUnit>> ForcedMatrixFromEnvironment();
 
 }  // namespace oncilla::opencl

@@ -7,6 +7,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 #include "backends/opencl/runtime/cl_objects.h"
 #include "cl_kernels/kernels.gen.h"
@@ -256,6 +257,62 @@ Status ProbeByteDot(Bench& bench, const Source& source, ByteDot dot, ProbeResult
   return Status();
 }
 
+// What a matrix unit multiplies: elements of 16 bits, of which bytes are pairs.
+struct MatrixKind {
+  std::string_view name, define;
+  uint16_t (*element)(uint32_t random);
+  float (*product)(uint16_t a, uint16_t b);
+  bool whole = false;  // sums are int
+};
+// Numbers of which all products and sums are exact in float: sixteenths from -8 to 8, and bytes.
+float Sixteenth(uint32_t random) {
+  return static_cast<float>(static_cast<int32_t>(random >> 24) - 128) / 16;
+}
+constexpr MatrixKind kMatrixKinds[] = {
+    {"f16", "T f16", [](uint32_t random) { return Half(Sixteenth(random)).bits; },
+     [](uint16_t a, uint16_t b) { return float{std::bit_cast<Half>(a)} * std::bit_cast<Half>(b); }},
+    {"bf16", "T bf16", [](uint32_t random) { return BFloat16(Sixteenth(random)).bits; },
+     [](uint16_t a, uint16_t b) {
+       return float{std::bit_cast<BFloat16>(a)} * std::bit_cast<BFloat16>(b);
+     }},
+    {"byte", "MATRIX_BYTES 1", [](uint32_t random) { return static_cast<uint16_t>(random >> 16); },
+     [](uint16_t a, uint16_t b) {
+       const int low = static_cast<int8_t>(a) * static_cast<int8_t>(b);
+       return static_cast<float>(low + static_cast<int8_t>(a >> 8) * static_cast<int8_t>(b >> 8));
+     },
+     true},
+};
+
+Status ProbeMatrixUnit(Bench& bench, const Source& source, ProbeResult& result) {
+  constexpr size_t kSide = 16, kSquare = kSide * kSide;
+  for (const MatrixKind& kind : kMatrixKinds) {
+    const std::string text =
+        StrCat("#define ", kind.define, "\n#define MATRIX 1\n#define MATRIX_PTX 1\n", source.text);
+    ONCILLA_ASSIGN(Program program, bench.Build({source.path, text}));
+    std::vector<uint16_t> in(2 * kSquare);
+    uint32_t random = 1;
+    for (uint16_t& element : in) {
+      random = random * 1664525U + 1013904223U;
+      element = kind.element(random);
+    }
+    std::vector<uint32_t> words(kSquare), out(2 * kSquare);
+    std::memcpy(words.data(), in.data(), 2 * in.size());
+    ONCILLA_TRY(bench.Run<uint32_t>(program, "matrix_words", words, out, 32, 32, 0, nullptr));
+    for (size_t i = 0; i < 2 * kSquare; ++i) {
+      const size_t row = i % kSquare / kSide, column = i % kSide;
+      float sum = 0;
+      for (size_t k = 0; k < kSide; ++k) {
+        sum += kind.product(in[row * kSide + k], in[kSquare + k * kSide + column]);
+      }
+      const float got = kind.whole ? static_cast<float>(static_cast<int32_t>(out[i]))
+                                   : std::bit_cast<float>(out[i]);
+      if (got != sum) return Wrong(StrCat("a product of ", kind.name, " matrices"));
+    }
+  }
+  result.matrix_unit = MatrixUnit::kPtx;
+  return Status();
+}
+
 ProbeResult Failed(const Status& status) {
   ProbeResult result;
   result.failure = Message(status);
@@ -265,7 +322,8 @@ ProbeResult Failed(const Status& status) {
 }  // namespace
 
 ProbeSources ProbeSources::Embedded() {
-  return {&cl::kProbeBasics, &cl::kProbeFp64, &cl::kProbeFp16, &cl::kProbeSubGroup, &cl::kProbeDot4};
+  return {&cl::kProbeBasics,   &cl::kProbeFp64, &cl::kProbeFp16,
+          &cl::kProbeSubGroup, &cl::kProbeDot4, &cl::kProbeMatrix};
 }
 
 ProbeResult Probe(const FoundDevice& device, const ProbeSources& sources, int seconds) {
@@ -308,6 +366,10 @@ ProbeResult Probe(const FoundDevice& device, const ProbeSources& sources, int se
     const ByteDot dot = khr ? ByteDot::kKhr : ByteDot::kPtx;
     keep(found, "dot products of bytes", ProbeByteDot(bench, *sources.dot4, dot, result));
   }
+  if (device.facts.HasExtension("cl_nv_device_attribute_query") && result.local_groups) {
+    bool found = false;
+    keep(found, "products of matrices", ProbeMatrixUnit(bench, *sources.matrix, result));
+  }
   return result;
 }
 
@@ -316,6 +378,7 @@ std::string ToText(const ProbeResult& r) {
       StrCat("fp64=", r.fp64, "\nfp16=", r.fp16, "\nlocal_groups=", r.local_groups,
              "\nprofiling=", r.profiling, "\nmax_work_group=", r.max_work_group,
              "\nsub_group=", r.sub_group, "\nbyte_dot=", static_cast<int>(r.byte_dot),
+             "\nmatrix_unit=", static_cast<int>(r.matrix_unit),
              "\nmax_loop_trips=", r.max_loop_trips, "\n");
   auto line = [&](std::string_view name, std::string value) {
     std::replace(value.begin(), value.end(), '\n', ' ');
@@ -363,13 +426,15 @@ std::optional<ProbeResult> ParseProbe(const std::string& text) {
       r.sub_group = number;
     } else if (name == "byte_dot" && number <= static_cast<int64_t>(ByteDot::kPtx)) {
       r.byte_dot = static_cast<ByteDot>(number);
+    } else if (name == "matrix_unit" && number <= static_cast<int64_t>(MatrixUnit::kPtx)) {
+      r.matrix_unit = static_cast<MatrixUnit>(number);
     } else if (name == "max_loop_trips") {
       r.max_loop_trips = number;
     } else {
       return std::nullopt;
     }
   }
-  return numbers_seen == 8 ? std::optional(r) : std::nullopt;
+  return numbers_seen == 9 ? std::optional(r) : std::nullopt;
 }
 
 }  // namespace oncilla::opencl

@@ -23,11 +23,12 @@ struct ProbeResult {
   bool fp16 = false;
   bool local_groups = false;
   bool profiling = false;
-  int64_t max_work_group = 1;      // of a kernel with barriers and local memory
-  int64_t sub_group = 0;           // lanes of sub-groups with block reads and shuffles; 0: none
+  int64_t max_work_group = 1;  // of a kernel with barriers and local memory
+  int64_t sub_group = 0;       // lanes of sub-groups with block reads and shuffles; 0: none
   ByteDot byte_dot = ByteDot::kPortable;
-  int64_t max_loop_trips = 0;      // loops stop at this many trips; 0: no cap was seen
-  std::vector<std::string> notes;  // claims that did not hold
+  MatrixUnit matrix_unit = MatrixUnit::kNone;  // kPtx or none
+  int64_t max_loop_trips = 0;                  // loops stop at this many trips; 0: no cap was seen
+  std::vector<std::string> notes;              // claims that did not hold
   // Some claim failed for want of memory or of the device: another try may find it true. Not kept.
   bool of_the_moment = false;
 
@@ -45,6 +46,7 @@ struct ProbeSources {
   const Source* fp16;
   const Source* sub_group;
   const Source* dot4;
+  const Source* matrix;
   static ProbeSources Embedded();
 };
 

@@ -61,6 +61,7 @@ SimulatedRecord Nvidia(const Model& model) {
   r.facts.max_work_items[2] = 64;
   r.facts.claims_fp64 = r.probe.fp64 = true;
   r.probe.byte_dot = ByteDot::kPtx;
+  r.probe.matrix_unit = MatrixUnit::kPtx;
   r.facts.extensions = {"cl_khr_byte_addressable_store", "cl_khr_fp64",
                         "cl_khr_int64_base_atomics",     "cl_nv_compiler_options",
                         "cl_nv_device_attribute_query",  "cl_nv_pragma_unroll"};

@@ -79,6 +79,36 @@ __kernel void fp16_ops(__global const half* restrict in, __global half* restrict
   }
 }
 
+// What matrix units do is written out for other devices; here it stands for NVIDIA's instructions.
+TEST(OpenClProbe, MatrixUnitsAreBelievedOnlyWhenEveryProductIsRight) {
+  ONCILLA_NEEDS_OPENCL();
+  FoundDevice device = *TheTestDevice().found;
+  if (!Probe(device).local_groups) GTEST_SKIP() << "groups of one only";
+  device.facts.extensions = {"cl_nv_device_attribute_query"};
+  ProbeSources sources = ProbeSources::Embedded();
+  const std::string dot4 = StrCat("#undef DOT_PTX\n", sources.dot4->text);
+  const std::string written = StrCat("#undef MATRIX_PTX\n", sources.matrix->text);
+  const Source portable{"probe/dot4.cl", dot4}, honest{"probe/matrix.cl", written};
+  sources.dot4 = &portable;
+  sources.matrix = &honest;
+  EXPECT_EQ(Probe(device, sources).matrix_unit, MatrixUnit::kPtx);
+  // A sum of each lane that is another's, and a matrix that lies the other way.
+  for (const auto& [from, to] :
+       {std::pair{"lane % 4 * 2 + 1, 1, lower.y", "lane % 4 * 2, 1, lower.y"},
+        {"LOAD_MATRICES_TURNED(u,", "LOAD_MATRICES(u,"}}) {
+    const Lie lie(honest, from, to);
+    sources.matrix = &lie.source;
+    const ProbeResult result = Probe(device, sources);
+    EXPECT_EQ(result.failure, "");
+    EXPECT_EQ(result.matrix_unit, MatrixUnit::kNone);
+    ASSERT_FALSE(result.notes.empty());
+    EXPECT_THAT(result.notes.back(), HasSubstr("no products of matrices: "));
+  }
+  device.facts.extensions.clear();
+  sources.matrix = &honest;
+  EXPECT_EQ(Probe(device, sources).matrix_unit, MatrixUnit::kNone);
+}
+
 TEST(OpenClProbe, WrongDoublesAreDropped) {
   ONCILLA_NEEDS_OPENCL();
   if (!TheTestDevice().found->facts.claims_fp64) GTEST_SKIP() << "the device has no doubles";
@@ -128,6 +158,7 @@ TEST(OpenClProbe, ResultsSurviveTheirText) {
   r.fp64 = r.local_groups = true;
   r.max_work_group = 4096;
   r.sub_group = 8;
+  r.matrix_unit = MatrixUnit::kPtx;
   r.notes = {"one", "two = 2"};
   EXPECT_EQ(ParseProbe(ToText(r)), r);
   r.failure = "no";

@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <random>
 
 #include "backends/opencl/device.h"
+#include "engine/base/half.h"
 #include "engine/ops/nn/conv.h"
 #include "engine/ops/op_set.h"
 #include "tests/case_runner/kernel_signature.h"
@@ -24,15 +27,17 @@ std::vector<float> Numbers(int64_t count, uint32_t seed) {
   return v;
 }
 
-// All tiles of all families, each once.
+// All tiles of all families, each once, those of matrix units as well.
 std::vector<Tile> AllTiles() {
   std::vector<Tile> all;
   for (const GpuFamily family : {GpuFamily::kAny, GpuFamily::kNvidia, GpuFamily::kAmdWave32,
                                  GpuFamily::kAmdWave64, GpuFamily::kIntel}) {
     Capabilities caps;
     caps.family = family;
-    for (const TileRow& row : TuningOf(caps).tiles) {
-      if (std::ranges::find(all, row.tile) == all.end()) all.push_back(row.tile);
+    for (const auto tiles : {TuningOf(caps).tiles, TuningOf(caps).matrix_tiles}) {
+      for (const TileRow& row : tiles) {
+        if (std::ranges::find(all, row.tile) == all.end()) all.push_back(row.tile);
+      }
     }
   }
   return all;
@@ -46,7 +51,9 @@ class OpenClTiles : public ::testing::Test {
     DeviceInfo info;
     info.name = found.facts.name;
     info.alignment_bytes = std::max<int64_t>(found.facts.base_alignment, 128);
-    auto opened = ClDevice::Open(found, info, {"", KernelShape::kGpu});
+    ClDeviceOptions options{"", KernelShape::kGpu};
+    options.matrix_unit = MatrixUnit::kWritten;
+    auto opened = ClDevice::Open(found, info, options);
     ASSERT_TRUE(opened.ok()) << opened.status();
     device_ = *std::move(opened);
     queue_ = *device_->OpenQueue();
@@ -66,7 +73,36 @@ class OpenClTiles : public ::testing::Test {
            (tile.sub_group == 0 || tile.sub_group == caps.sub_group);
   }
 
-  // The result of a recipe.
+  // Numbers of dtype_.
+  std::vector<float> Draw(int64_t count, uint32_t seed) const {
+    return Read(Stored(Numbers(count, seed)));
+  }
+  std::vector<std::byte> Stored(const std::vector<float>& v) const {
+    std::vector<std::byte> bytes(v.size() * (dtype_ == DType::kF32 ? 4 : 2));
+    for (size_t i = 0; i < v.size(); ++i) {
+      const Half half(v[i]);
+      const BFloat16 brain(v[i]);
+      if (dtype_ == DType::kF32) std::memcpy(&bytes[4 * i], &v[i], 4);
+      if (dtype_ == DType::kF16) std::memcpy(&bytes[2 * i], &half.bits, 2);
+      if (dtype_ == DType::kBF16) std::memcpy(&bytes[2 * i], &brain.bits, 2);
+    }
+    return bytes;
+  }
+  std::vector<float> Read(const std::vector<std::byte>& bytes) const {
+    std::vector<float> v(bytes.size() / (dtype_ == DType::kF32 ? 4 : 2));
+    for (size_t i = 0; i < v.size(); ++i) {
+      Half half;
+      BFloat16 brain;
+      if (dtype_ == DType::kF32) std::memcpy(&v[i], &bytes[4 * i], 4);
+      if (dtype_ == DType::kF16) std::memcpy(&half.bits, &bytes[2 * i], 2);
+      if (dtype_ == DType::kBF16) std::memcpy(&brain.bits, &bytes[2 * i], 2);
+      if (dtype_ == DType::kF16) v[i] = static_cast<float>(half);
+      if (dtype_ == DType::kBF16) v[i] = static_cast<float>(brain);
+    }
+    return v;
+  }
+
+  // The result of a recipe; operands are stored as dtype_.
   std::vector<float> Run(const Recipe& recipe, const std::vector<std::vector<float>>& inputs,
                          size_t outputs) {
     std::vector<float> y(outputs, NAN);
@@ -77,8 +113,13 @@ class OpenClTiles : public ::testing::Test {
       views.push_back({nullptr, bytes, count});
       bytes += RoundUp(count, align);
     };
-    for (const auto& input : inputs) add(static_cast<int64_t>(input.size() * 4));
-    add(static_cast<int64_t>(outputs * 4));
+    std::vector<std::vector<std::byte>> stored;
+    for (const auto& input : inputs) {
+      stored.push_back(Stored(input));
+      add(static_cast<int64_t>(stored.back().size()));
+    }
+    std::vector<std::byte> result = Stored(y);
+    add(static_cast<int64_t>(result.size()));
     add(std::max<int64_t>(recipe.scratch_bytes, 4));
     if (region_ != nullptr) {
       EXPECT_TRUE(device_->ReleaseRegion(std::move(region_)).ok());
@@ -87,7 +128,7 @@ class OpenClTiles : public ::testing::Test {
     std::vector<Upload> uploads;
     for (BufferView& view : views) view.region = region_.get();
     for (size_t i = 0; i < inputs.size(); ++i) {
-      uploads.push_back({views[i], std::as_bytes(std::span(inputs[i]))});
+      uploads.push_back({views[i], stored[i]});
     }
     auto kernel = device_->PrepareRecipe("Test", recipe, static_cast<int>(inputs.size()), 1);
     EXPECT_TRUE(kernel.ok()) << kernel.status();
@@ -106,18 +147,20 @@ class OpenClTiles : public ::testing::Test {
     };
     wait(device_->Transfer(*queue_, uploads, {}));
     wait(device_->Submit(*queue_, **recording, {}, {}));
-    const Download download{std::as_writable_bytes(std::span(y)), views[inputs.size()]};
+    const Download download{result, views[inputs.size()]};
     wait(device_->Transfer(*queue_, {}, {&download, 1}));
-    return y;
+    return Read(result);
   }
 
-  static void ExpectNear(const std::vector<float>& y, const std::vector<double>& want,
-                         double depth) {
+  void ExpectNear(const std::vector<float>& y, const std::vector<double>& want,
+                  double depth) const {
+    const double rounding = dtype_ == DType::kF32 ? 1e-6 : dtype_ == DType::kF16 ? 5e-4 : 4e-3;
     ASSERT_EQ(y.size(), want.size());
     int wrong = 0;
     for (size_t i = 0; i < y.size() && wrong < 4; ++i) {
       const auto got = static_cast<double>(y[i]);
-      if (std::abs(got - want[i]) <= 2e-6 * std::sqrt(depth) + 1e-6 * std::abs(want[i])) continue;
+      if (std::abs(got - want[i]) <= 2e-6 * std::sqrt(depth) + rounding * std::abs(want[i]))
+        continue;
       ++wrong;
       ADD_FAILURE() << "element " << i << " is " << got << ", expected " << want[i];
     }
@@ -130,6 +173,7 @@ class OpenClTiles : public ::testing::Test {
                          bool gelu, const Make& make);
 
   const std::shared_ptr<const OpSet> ops_ = OpSet::Builtin();
+  DType dtype_ = DType::kF32;
   std::unique_ptr<ClDevice> device_;
   std::unique_ptr<Region> region_;
   std::unique_ptr<Queue> queue_;
@@ -145,13 +189,13 @@ void OpenClTiles::ExpectProduct(int64_t m, int64_t n, int64_t k, bool swap_a, bo
   attrs.transpose_a = swap_a;
   attrs.transpose_b = swap_b;
   const MatMulGeometry g = GeometryOf(attrs, a_shape, b_shape);
-  const Facts in = {Fact::Of({DType::kF32, a_shape}), Fact::Of({DType::kF32, b_shape}),
-                    Fact::Of({DType::kF32, {n}}), Fact::Of({DType::kF32, {2, m, n}})};
-  const Facts out = {Fact::Of({DType::kF32, {2, m, n}})};
+  const Facts in = {Fact::Of({dtype_, a_shape}), Fact::Of({dtype_, b_shape}),
+                    Fact::Of({dtype_, {n}}), Fact::Of({dtype_, {2, m, n}})};
+  const Facts out = {Fact::Of({dtype_, {2, m, n}})};
   const AttrMap none;
   const NodeView node{ops_->Find("MatMul"), &none, in, out, "y"};
-  const auto a = Numbers(2 * m * k, 1), b = Numbers(2 * k * n, 2), bias = Numbers(n, 3);
-  const auto residual = Numbers(2 * m * n, 4);
+  const auto a = Draw(2 * m * k, 1), b = Draw(2 * k * n, 2), bias = Draw(n, 3);
+  const auto residual = Draw(2 * m * n, 4);
   std::vector<double> want(static_cast<size_t>(2 * m * n));
   for (int64_t z = 0; z < 2; ++z) {
     for (int64_t i = 0; i < m; ++i) {
@@ -182,17 +226,17 @@ void OpenClTiles::ExpectConvolution(int64_t width, int64_t channels, int64_t col
   const Shape x_shape = {2, 15, width, channels * groups};
   const Shape w_shape = {3, 3, channels, columns * groups};
   const Shape y_shape = {2, 8, width, columns * groups};
-  const Facts in = {Fact::Of({DType::kF32, x_shape}), Fact::Of({DType::kF32, w_shape}),
-                    Fact::Of({DType::kF32, {columns * groups}})};
-  const Facts out = {Fact::Of({DType::kF32, y_shape})};
+  const Facts in = {Fact::Of({dtype_, x_shape}), Fact::Of({dtype_, w_shape}),
+                    Fact::Of({dtype_, {columns * groups}})};
+  const Facts out = {Fact::Of({dtype_, y_shape})};
   const AttrMap none;
   const NodeView node{ops_->Find("Conv"), &none, in, out, "y"};
   const auto geometry = ConvGeometry(attrs, node);
   ASSERT_TRUE(geometry.ok()) << geometry.status();
   const WindowGeometry& g = *geometry;
   ASSERT_EQ(g.batch * g.out_pixels() * g.out_channels, y_shape.elements());
-  const auto x = Numbers(x_shape.elements(), 1), w = Numbers(w_shape.elements(), 2);
-  const auto bias = Numbers(columns * groups, 3);
+  const auto x = Draw(x_shape.elements(), 1), w = Draw(w_shape.elements(), 2);
+  const auto bias = Draw(columns * groups, 3);
   std::vector<double> want;
   for (int64_t pixel = 0; pixel < g.batch * g.out_pixels(); ++pixel) {
     const int64_t o2 = pixel % g.axis[2].out, o1 = pixel / g.axis[2].out % g.axis[1].out;
@@ -228,6 +272,7 @@ TEST_F(OpenClTiles, EveryTileMultipliesAndEveryPartCounts) {
     const int64_t parts = at % 3 == 0 ? 1 : 3;
     SCOPED_TRACE(StrCat("tile ", tile.rows(), " x ", tile.columns(), " of ", tile.threads(), ", ",
                         parts, " parts, swapped ", swap_a, swap_b));
+    dtype_ = tile.matrix == 0 ? DType::kF32 : at % 2 == 0 ? DType::kF16 : DType::kBF16;
     ++at;
     const TilePlan plan{tile, parts, parts == 1 ? 96 : 32};
     ExpectProduct(tile.rows() + 12, n, k, swap_a, swap_b,
@@ -246,6 +291,7 @@ TEST_F(OpenClTiles, EveryTileConvolvesAndEveryPartCounts) {
     const bool gelu = at % 2 == 0;
     SCOPED_TRACE(StrCat("tile ", tile.rows(), " x ", tile.columns(), " of ", tile.threads(), ", ",
                         parts, " parts, ", groups, " groups"));
+    dtype_ = tile.matrix == 0 ? DType::kF32 : at % 2 == 0 ? DType::kF16 : DType::kBF16;
     ++at;
     const TilePlan plan{tile, parts, parts == 1 ? 112 : 48};
     ExpectConvolution(tile.rows() / 8, 12, tile.columns() + 4, groups, gelu,
@@ -300,6 +346,47 @@ TEST(OpenClTilePlans, SmallOutputsDivideKAndLargeOnesDoNot) {
   EXPECT_LT((small.parts - 1) * small.part_k, 4608);
   EXPECT_GE(small.parts * small.part_k, 4608);
   EXPECT_EQ(PlanTiles({49, 512, 64, 1}, h200).parts, 1);
+}
+
+TEST(OpenClTilePlans, MatrixUnitsTakeProductsOf16BitsAndOfBytes) {
+  Capabilities caps = Gpu(GpuFamily::kNvidia, 132);
+  ProductSizes p{4096, 4096, 4096, 1};
+  p.halves = true;
+  EXPECT_EQ(PlanTiles(p, caps).tile.matrix, 0);
+  const double clocks = ExpectedClocks(p, caps);
+  caps.matrix_unit = MatrixUnit::kPtx;
+  EXPECT_EQ(PlanTiles(p, caps).tile.matrix, 2);
+  EXPECT_EQ(PlanTiles(p, caps).tile.rows(), 128);
+  EXPECT_LT(2 * ExpectedClocks(p, caps), clocks);
+  p.halves = false;
+  EXPECT_EQ(PlanTiles(p, caps).tile.matrix, 0);
+  p.bytes = true;
+  EXPECT_EQ(PlanTiles(p, caps).tile.matrix, 4);
+  p.row_sums = true;
+  EXPECT_EQ(PlanTiles(p, caps).tile.matrix, 0);
+  p.bytes = false;
+  p.halves = true;
+  caps.family = GpuFamily::kAny;
+  caps.max_work_group = 32;  // no tile of a matrix unit has so few work-items
+  EXPECT_EQ(PlanTiles(p, caps).tile.matrix, 0);
+}
+
+TEST(OpenClTilePlans, TheEnvironmentSaysWhetherThereAreMatrixUnits) {
+  constexpr const char* kName = "ONCILLA_CL_MATRIX";
+  const char* before = std::getenv(kName);
+  const std::string kept = before == nullptr ? "" : before;
+  for (const auto& [text, unit] :
+       {std::pair<const char*, std::optional<MatrixUnit>>{"none", MatrixUnit::kNone},
+        {"written", MatrixUnit::kWritten},
+        {"", std::nullopt}}) {
+    setenv(kName, text, 1);
+    const auto read = ForcedMatrixFromEnvironment();
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(*read, unit) << text;
+  }
+  setenv(kName, "ptx", 1);
+  EXPECT_EQ(ForcedMatrixFromEnvironment().status().code(), Code::kInvalidArgument);
+  setenv(kName, kept.c_str(), 1);
 }
 
 // What follows from it: the order of sums is the same on any part of a device class.

@@ -52,6 +52,7 @@ Json ProbeJson(const ProbeResult& p) {
                {"max_work_group", p.max_work_group},
                {"sub_group", p.sub_group},
                {"byte_dot", std::string(opencl::Name(p.byte_dot))},
+               {"matrix_unit", std::string(opencl::Name(p.matrix_unit))},
                {"max_loop_trips", p.max_loop_trips}};
   json["notes"] = Json::array();
   for (const std::string& note : p.notes) json["notes"].push_back(JsonText(WithoutPrivate(note)));
@@ -64,6 +65,7 @@ std::string ProbesText(const ProbeResult& p) {
   if (p.fp16) text = "half, " + text;
   if (p.sub_group > 0) text += StrCat(", sub-groups of ", p.sub_group);
   if (p.byte_dot != opencl::ByteDot::kPortable) text += ", dot products of bytes";
+  if (p.matrix_unit != opencl::MatrixUnit::kNone) text += ", products of matrices";
   text += p.profiling ? ", time stamps" : ", no time stamps";
   if (p.max_loop_trips > 0) text += StrCat(", loops end after ", p.max_loop_trips, " trips");
   return text;
