@@ -54,6 +54,11 @@ class Convert(CliTest):
                 self.fails(2, "convert", model, "-o", "n.oncilla", *flags)
         self.assertFalse((self.dir / "n.oncilla").exists())
 
+    def test_whole_numbers_are_compared_as_such(self):
+        model = self.write("n.pb", g.graph(g.placeholder("n", g.INT32, [None, 3]),
+                                           g.node("m", "Neg", ["n"], g.type_attr("T", g.INT32))))
+        self.assertIn("  m:0  no value differs\n", self.converted("--shape", "n=2x3", model=model).stdout)
+
     def test_damaged(self):
         self.converted(model=self.small)
         whole = (self.dir / "m.oncilla").read_bytes()
