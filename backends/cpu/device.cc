@@ -18,6 +18,7 @@
 #include "backends/cpu/packed_moves.h"
 #include "backends/cpu/shares_scratch.h"
 #include "engine/base/caught.h"
+#include "engine/base/format.h"
 #include "engine/base/free_memory.h"
 #include "engine/base/thread_pool.h"
 #include "engine/base/work_limits.h"
@@ -362,7 +363,7 @@ class CpuDevice : public Device, public TellsFreeMemory {
     // and nobody reads them.
     ONCILLA_TRY(MayGoOn(work.options.end));
     if (status.ok()) return status;
-    return WithNode(In(std::move(status), StrCat("node '", step.node, "' (", view.op->name, ")")),
+    return WithNode(In(std::move(status), StrCat("node '", OneLine(step.node), "' (", view.op->name, ")")),
                     step.node);
   }
 

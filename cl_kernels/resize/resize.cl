@@ -48,8 +48,11 @@ float coordinate(const int o, const int in, const float before, const float mult
 #if TAPS == 1
 #define RULE_floor(x) floor(x)
 #define RULE_ceil(x) ceil(x)
-#define RULE_round_prefer_ceil(x) round(x)
-#define RULE_round_prefer_floor(x) ((x) == floor(x) + 0.5f ? floor(x) : round(x))
+#define RULE_round(x) round(x)
+// What nearly is a tie is one.
+#define TIE 1e-6f
+#define RULE_round_prefer_ceil(x) (floor(x) + ((x) - floor(x) < 0.5f - TIE ? 0 : 1))
+#define RULE_round_prefer_floor(x) (floor(x) + ((x) - floor(x) <= 0.5f + TIE ? 0 : 1))
 #define NEAREST(i, o) clamp((int)RULE(COORDINATE(i, o)), 0, in##i - 1)
 
 __kernel void resize(__global const T* restrict x, __global T* restrict y, const IDX total,

@@ -18,6 +18,10 @@ std::unique_ptr<oncilla_status> MakeStatus(const Status& status) {
   auto handle = std::make_unique<oncilla_status>();
   handle->status = status;
   handle->details = Details(status);
+  // What is found before anything else is done is what the caller gave.
+  if (handle->details.stage == Stage::kUnknown && status.code() == Code::kInvalidArgument) {
+    handle->details.stage = Stage::kOptions;
+  }
   // A name in a file may contain a zero byte, which would end the caller's C string.
   for (const char c : Message(status)) {
     if (c == '\0') {

@@ -70,4 +70,17 @@ std::string Printable(std::string_view text) {
   return out;
 }
 
+std::string OneLine(std::string_view name) {
+  std::string out;
+  out.reserve(name.size());
+  for (const char c : name) {
+    if (c == '\n' || c == '\r' || c == '\t') {
+      out += {'\\', c == '\n' ? 'n' : c == '\r' ? 'r' : 't'};
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out;
+}
+
 }  // namespace oncilla

@@ -19,4 +19,7 @@ std::optional<int64_t> BytesFromText(std::string_view text);
 // and tabs stay.
 std::string Printable(std::string_view text);
 
+// A name within such text: its line breaks and tabs, as \n, \r and \t.
+std::string OneLine(std::string_view name);
+
 }  // namespace oncilla

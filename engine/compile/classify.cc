@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/base/work_limits.h"
+#include "engine/graph/at_node.h"
 
 namespace oncilla {
 namespace {
@@ -35,8 +36,7 @@ class Classifier {
       ONCILLA_TRY(WorkLook::Ask());
       if (Status s = Visit(NodeId{n}); !s.ok()) {
         const Node& node = graph_.node(NodeId{n});
-        const std::string where = StrCat("node '", node.name, "' (", node.op->name, ")");
-        return WithStage(WithNode(In(s, where), node.name), Stage::kRun);
+        return WithStage(AtNode(std::move(s), node), Stage::kRun);
       }
     }
     return std::move(out_);

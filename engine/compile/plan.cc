@@ -7,15 +7,14 @@
 #include <sstream>
 
 #include "engine/compile/classify.h"
+#include "engine/graph/at_node.h"
 
 namespace oncilla {
 namespace {
 
 constexpr int kNever = -1;
 
-bool IsPlanInput(const Node& node, size_t i) {
-  return node.op->traits.IsPlanInput(i);
-}
+bool IsPlanInput(const Node& node, size_t i) { return node.op->traits.IsPlanInput(i); }
 
 class Planner {
  public:
@@ -353,10 +352,7 @@ class Planner {
     // The kernel is prepared for these very shapes.
     auto kernel = devices_[device]->Prepare(view, end_);
     if (!kernel.ok()) {
-      return WithDevice(
-          WithNode(In(kernel.status(), StrCat("node '", node.name, "' (", node.op->name, ")")),
-                   node.name),
-          compiled_.placement.devices[device]);
+      return WithDevice(AtNode(kernel.status(), node), compiled_.placement.devices[device]);
     }
     step.kernel = *std::move(kernel);
     if (step.kernel->scratch_bytes() > 0) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/base/work_limits.h"
+#include "engine/graph/at_node.h"
 
 namespace oncilla {
 
@@ -34,9 +35,7 @@ std::string PlanInputs(const OpDef& op, std::span<const Fact> inputs) {
 
 Result<Facts> InferNode(const OpSet& ops, std::string_view name, std::string_view op_name,
                         const AttrMap& attrs, std::span<const Fact> inputs) {
-  auto fail = [&](Status status) {
-    return WithNode(In(std::move(status), StrCat("node '", name, "' (", op_name, ")")), name);
-  };
+  auto fail = [&](Status status) { return AtNode(std::move(status), name, op_name); };
   const OpDef* op = ops.Find(op_name);
   if (op == nullptr) return fail(Unsupported("there is no such op"));
   const Arity arity = op->traits.inputs;
@@ -98,7 +97,8 @@ Status CountNode(std::string_view name, size_t inputs, size_t outputs, size_t so
 Result<std::vector<ValueId>> Graph::AddNode(std::string name, std::string_view op, AttrMap attrs,
                                             std::vector<ValueId> inputs,
                                             std::vector<std::string> sources) {
-  ONCILLA_ASSIGN(Facts facts, InferNode(*ops_, name, op, attrs, FactsOf(inputs)));
+  ONCILLA_ASSIGN(Facts facts, InferNode(*ops_, sources.size() == 1 ? sources[0] : name, op, attrs,
+                                        FactsOf(inputs)));
   ONCILLA_TRY(CountNode(name, inputs.size(), facts.size(), sources.size()));
   const NodeId id{static_cast<uint32_t>(nodes_.size())};
   Node node;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/graph/at_node.h"
+
 namespace oncilla {
 namespace {
 
@@ -66,7 +68,7 @@ Result<std::vector<ValueId>> Patch::AddNode(std::string_view op, AttrMap attrs,
   }
   Facts in;
   for (ValueId id : inputs) in.push_back(fact(id));
-  ONCILLA_ASSIGN(Facts facts, InferNode(base_.ops(), node.name, op, attrs, in));
+  ONCILLA_ASSIGN(Facts facts, InferNode(base_.ops(), NameInModel(node), op, attrs, in));
   const NodeId id{static_cast<uint32_t>(base_.nodes().size() + nodes_.size())};
   node.op = base_.ops().Find(op);
   node.attrs = std::move(attrs);

@@ -3,6 +3,8 @@
 
 #include <sstream>
 
+#include "engine/base/format.h"
+
 namespace oncilla {
 namespace {
 
@@ -27,8 +29,8 @@ std::string Print(const Graph& graph) {
   std::ostringstream out;
   const auto readers = Consumers(graph);
   for (const NamedValue& input : graph.inputs()) {
-    out << "input  %" << Index(input.value) << ' ' << input.name << ' ' << graph.fact(input.value)
-        << '\n';
+    out << "input  %" << Index(input.value) << ' ' << OneLine(input.name) << ' '
+        << graph.fact(input.value) << '\n';
   }
   auto is_output = [&](ValueId id) {
     for (const NamedValue& output : graph.outputs()) {
@@ -41,7 +43,7 @@ std::string Print(const Graph& graph) {
     if (!value.is_constant() || (readers[i].empty() && !is_output(ValueId{i}))) continue;
     out << "const  %" << i << ' ' << value.fact;
     PrintConstant(out, value.fact.value);
-    if (!value.name.empty()) out << " '" << value.name << '\'';
+    if (!value.name.empty()) out << " '" << OneLine(value.name) << '\'';
     out << '\n';
   }
   for (const Node& node : graph.nodes()) {
@@ -60,11 +62,11 @@ std::string Print(const Graph& graph) {
     out << ')';
     if (!node.attrs.empty()) out << ' ' << ToString(node.attrs);
     if (node.device != kUnplaced) out << " @" << node.device;
-    if (!node.name.empty()) out << " '" << node.name << '\'';
+    if (!node.name.empty()) out << " '" << OneLine(node.name) << '\'';
     out << '\n';
   }
   for (const NamedValue& output : graph.outputs()) {
-    out << "output " << output.name << " %" << Index(output.value) << '\n';
+    out << "output " << OneLine(output.name) << " %" << Index(output.value) << '\n';
   }
   return std::move(out).str();
 }

@@ -1,6 +1,8 @@
 // The text is for people; programs should test the status code.
 #include "engine/import/unsupported_list.h"
 
+#include "engine/base/format.h"
+
 namespace oncilla {
 namespace {
 
@@ -9,9 +11,9 @@ constexpr size_t kNamesListed = 5;
 }  // namespace
 
 void UnsupportedList::Add(std::string_view op, const std::string& reason, const std::string& node) {
-  std::string key = "'" + std::string(op) + "'";
+  std::string key = "'" + OneLine(op) + "'";
   if (!reason.empty()) key += " (" + reason + ")";
-  nodes_[key].push_back(node);
+  nodes_[key].push_back(OneLine(node));
 }
 
 std::string UnsupportedList::Ops() const {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "engine/base/format.h"
+#include "engine/graph/at_node.h"
 #include "engine/graph/names_node.h"
 #include "engine/ops/control.h"
 #include "engine/placement/device_name.h"
@@ -66,7 +68,8 @@ int PlacementReport::CountOn(int device) const {
 std::string Print(const PlacementReport& report) {
   std::ostringstream out;
   for (const NodePlacement& n : report.nodes) {
-    out << n.node << " (" << n.op << "): " << report.devices[n.device] << "  " << Name(n.reason);
+    out << OneLine(n.node) << " (" << n.op << "): " << report.devices[n.device] << "  "
+        << Name(n.reason);
     if (!n.detail.empty()) out << ": " << n.detail;
     out << '\n';
   }
@@ -220,9 +223,7 @@ class Placer {
     // The CPU is the last resort, so its refusal is the run's error.
     if (devices_[placed.device]->info().can_evaluate && !IsControl(node.op->name)) {
       if (Status can = devices_[placed.device]->CanRun(view); !can.ok()) {
-        return WithStage(
-            WithNode(In(can, StrCat("node '", node.name, "' (", node.op->name, ")")), node.name),
-            Stage::kCompile);
+        return WithStage(AtNode(can, node), Stage::kCompile);
       }
     }
     if (!refused.ok()) {
@@ -264,9 +265,9 @@ class Placer {
     placed.detail = Message(can);
     if (!Strict(node)) return on_the_cpu(PlacementReason::kUnsupported);
     return WithStage(
-        WithNode(Error(can.code(), "node '", node.name, "' (", node.op->name, ") cannot run on ",
-                       device_names_[options_.preferred], ": ", placed.detail),
-                 node.name),
+        WithNode(Error(can.code(), "node '", OneLine(NameInModel(node)), "' (", node.op->name,
+                       ") cannot run on ", device_names_[options_.preferred], ": ", placed.detail),
+                 NameInModel(node)),
         Stage::kCompile);
   }
 

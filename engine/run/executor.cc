@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/base/caught.h"
+#include "engine/graph/at_node.h"
 #include "engine/memory/host_account.h"
 #include "engine/ops/control.h"
 
@@ -318,8 +319,7 @@ Status Executor::RunHostNodes(const Plan& plan, std::vector<RunValue>& values,
     auto out = is_control ? RunControlNode(node, in, control)
                           : EvaluateNode(*devices_[0], graph, node, in);
     if (!out.ok()) {
-      return WithNode(In(out.status(), StrCat("node '", node.name, "' (", node.op->name, ")")),
-                      node.name);
+      return AtNode(out.status(), node);
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       values[Index(node.outputs[i])] = std::move((*out)[i]);

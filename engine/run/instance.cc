@@ -2,6 +2,7 @@
 #include "engine/run/instance.h"
 
 #include "absl/container/inlined_vector.h"
+#include "engine/graph/at_node.h"
 #include "engine/run/instance_state.h"
 
 namespace oncilla {
@@ -90,7 +91,7 @@ Status Instance::OpenQueue(int device) {
 Step Instance::Bind(const PlannedStep& planned) const {
   Step step;
   step.kernel = planned.kernel.get();
-  step.node = plan_->compiled->graph.node(planned.node).name;
+  step.node = NameInModel(plan_->compiled->graph.node(planned.node));
   const auto view_of = [&](const Home& home) {
     const bool stored = home.kind == Home::kStorage;
     return state_->ViewOf(*plan_, home, stored ? plan_->storages[home.index].bytes : 0);

@@ -117,7 +117,8 @@ Facts Executables::FactsOf(const Facts& fed, Known known) {
   Facts facts = fed;
   for (Fact& fact : facts) {
     const PartialShape shape = std::exchange(fact.shape, PartialShape());
-    if (known != Known::kNumbers) fact.value = Tensor();
+    const bool whole = fact.has_value() && !IsFloat(fact.dtype);
+    if (known < (whole ? Known::kWholeNumbers : Known::kNumbers)) fact.value = Tensor();
     if (fact.kind != ValueKind::kTensor || !shape.ranked()) continue;
     const bool few = shape.rank() == 1 && IsInteger(fact.dtype) && shape[0].size <= kMaxRank;
     fact.shape = known >= Known::kShapes || few ? shape : PartialShape::OfRank(shape.rank());
@@ -143,7 +144,7 @@ Result<std::shared_ptr<Executor>> Executables::Find(const ImportRequest& request
   ImportRequest narrowed = request;
   std::string tried;
   // Import with as little knowledge of the feeds as possible, since each level of knowledge means
-  // further graphs: names, then ranks, shapes and numbers.
+  // further graphs: names, then ranks, shapes, whole numbers and all numbers.
   for (;; known = static_cast<Known>(static_cast<int>(known) + 1)) {
     if (known != Known::kNames) narrowed.fed = FactsOf(fed(), known);
     // If this level knows nothing more of these feeds, the import would fail as before.
@@ -166,6 +167,29 @@ Result<std::shared_ptr<Executor>> Executables::Find(const ImportRequest& request
     if (refused.ok()) refused = found.status();
     if (known == Known::kNumbers) return refused;
   }
+}
+
+std::shared_ptr<Executor> Executables::FindNarrower(const ImportRequest& request, int preferred,
+                                                    const RunControl& control, const FedFacts& fed,
+                                                    const FitsFeeds& fits) {
+  if (narrower_misses_.load() >= kMostMisses) return nullptr;
+  const Facts facts = fed();
+  ImportRequest narrowed = request;
+  for (const Known known : {Known::kShapes, Known::kNumbers}) {
+    const std::string last = KeyOf(narrowed);
+    narrowed.fed = FactsOf(facts, known);
+    if (last == KeyOf(narrowed)) continue;
+    auto found = FindFor(narrowed, preferred, control);
+    if (!found.ok()) continue;
+    if (fits(**found)) {
+      narrower_misses_.store(0);
+      return *std::move(found);
+    }
+    MutexLock lock(&mutex_);  // it serves no other feeds
+    std::erase_if(executors_, [&](const Entry& e) { return e.executor == *found; });
+  }
+  ++narrower_misses_;
+  return nullptr;
 }
 
 Result<std::shared_ptr<Executor>> Executables::FindFor(const ImportRequest& request, int preferred,

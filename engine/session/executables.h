@@ -5,6 +5,7 @@
 // weights lie is settled here; a change drops the graphs, which the next runs make anew.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <map>
@@ -69,6 +70,14 @@ class Executables {
                                          const GraphObserver& observe = nullptr,
                                          const FedFacts& fed = nullptr);
 
+  // For feeds that the graph for any of their kind cannot be planned for: one that is made for
+  // their shapes, else for their numbers too, and that `fits`. Null where there is none, and once
+  // that was so kMostMisses times: wrong feeds should not cost a compilation each.
+  using FitsFeeds = std::function<bool(Executor&)>;
+  std::shared_ptr<Executor> FindNarrower(const ImportRequest& request, int preferred,
+                                         const RunControl& control, const FedFacts& fed,
+                                         const FitsFeeds& fits);
+
   // From the next run on nodes are placed as asked, besides what was asked for before.
   void Place(std::vector<PlacementRequest> requests);
   void ClearPlacement();
@@ -107,10 +116,11 @@ class Executables {
     int preferred = 0;
   };
   // What a graph may rely on of the tensors that are fed, the least first.
-  enum class Known : uint8_t { kNames, kRanks, kShapes, kNumbers };
+  enum class Known : uint8_t { kNames, kRanks, kShapes, kWholeNumbers, kNumbers };
   static Facts FactsOf(const Facts& fed, Known known);
 
   static constexpr size_t kMaxExecutors = 16;
+  static constexpr int kMostMisses = 8;   // of FindNarrower in a row
   static constexpr size_t kMaxKeys = 16;  // per executor
 
   // The same for what `request.fed` says.
@@ -162,6 +172,7 @@ class Executables {
   std::vector<std::weak_ptr<CallableState>> callables_ ABSL_GUARDED_BY(mutex_);
   // How much must be known of what is fed, by names asked for, where names are not enough.
   std::map<std::string, Known, std::less<>> known_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<int> narrower_misses_{0};
   std::set<std::string> state_ ABSL_GUARDED_BY(mutex_);  // resources that change
 };
 

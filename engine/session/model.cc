@@ -9,6 +9,26 @@
 
 namespace oncilla {
 
+namespace {
+
+// The feeds of the graph's inputs, where all are tensors in host memory that the inputs take.
+std::optional<std::vector<Tensor>> FeedsThatFit(const Graph& graph, const RunRequest& request) {
+  std::vector<Tensor> feeds;
+  for (const NamedValue& input : graph.inputs()) {
+    const auto given = std::find_if(request.feeds.begin(), request.feeds.end(),
+                                    [&](const auto& feed) { return feed.first == input.name; });
+    const Fact& fact = graph.fact(input.value);
+    if (given == request.feeds.end() || fact.kind != ValueKind::kTensor) return std::nullopt;
+    const Tensor& tensor = given->second;
+    if (!tensor.valid() || tensor.is_list() || tensor.dtype() != fact.dtype) return std::nullopt;
+    if (!fact.shape.Accepts(tensor.shape())) return std::nullopt;
+    feeds.push_back(tensor);
+  }
+  return feeds;
+}
+
+}  // namespace
+
 Model::Model(std::shared_ptr<Session> session, std::string path,
              std::unique_ptr<ModelSource> source, StoredDevices stored_devices,
              std::shared_ptr<SharedConstants> shared)
@@ -69,7 +89,22 @@ Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& requ
   }
   ONCILLA_TRY(found.status());
   if ((*found)->compiled().writes_variables) may_repeat = false;
-  return RunOnce(*session_, source_, variables_.store(), **found, preferred, request, control,
+  auto result =
+      RunOnce(*session_, source_, variables_.store(), **found, preferred, request, control, begin);
+  // A graph for any sizes lacks what only some of them need: groups of a convolution, axes of size
+  // one that stretch. Where such sizes are why it cannot be planned, it is made for them.
+  if (result.status().code() != Code::kInvalidArgument) return result;
+  const Graph& graph = (*found)->compiled().graph;
+  const auto feeds = FeedsThatFit(graph, request);
+  if (!feeds) return result;
+  if ((*found)->PlanFor(*feeds).status().code() != Code::kInvalidArgument) return result;
+  const auto fits = [&request](Executor& executor) {
+    const auto own = FeedsThatFit(executor.compiled().graph, request);
+    return own && executor.PlanFor(*own).ok();
+  };
+  const auto narrower = executables_.FindNarrower(names, preferred, control, fed, fits);
+  if (narrower == nullptr) return result;
+  return RunOnce(*session_, source_, variables_.store(), *narrower, preferred, request, control,
                  begin);
 }
 

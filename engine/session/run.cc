@@ -241,7 +241,7 @@ RunControl ControlOf(const Session& session, std::chrono::steady_clock::time_poi
 }
 
 Facts FactsOfFeeds(std::span<const NamedTensor> feeds) {
-  constexpr int64_t kMostNumbers = 64;
+  constexpr int64_t kMostNumbers = 64, kMostFloats = 2 * kMaxRank;
   constexpr size_t kLongestName = 4096;
   Facts facts;
   for (const auto& [name, tensor] : feeds) {
@@ -253,7 +253,11 @@ Facts FactsOfFeeds(std::span<const NamedTensor> feeds) {
     }
     const bool numbers =
         fact.kind == ValueKind::kTensor && (IsInteger(fact.dtype) || fact.dtype == DType::kBool);
-    if (!numbers || tensor.shape().rank() > 2 || tensor.elements() > kMostNumbers) continue;
+    // Scales of axes.
+    const bool floats = fact.kind == ValueKind::kTensor && IsFloat(fact.dtype) &&
+                        tensor.shape().rank() == 1 && tensor.elements() <= kMostFloats;
+    if (!numbers && !floats) continue;
+    if (tensor.shape().rank() > 2 || tensor.elements() > kMostNumbers) continue;
     // The graph outlives the caller's memory, so the value is copied.
     fact.value = Tensor::Copy(tensor.desc(), tensor.bytes());
   }

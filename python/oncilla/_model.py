@@ -227,6 +227,9 @@ class Model(_oncilla.ModelBase):
     def plan(self, signature: str | None = None, device: str | None = None) -> Plan:
         """Where each node runs and why, and the peak memory of the model's plans; `print` it, or show it in a notebook.
         Memory is known for shapes that were run or prepared."""
+        if signature is not None and not isinstance(signature, str):
+            raise TypeError(f"plan() takes the name of a signature, not {type(signature).__name__}; prepare(inputs) plans for "
+                            "the shapes of inputs, and plan() then shows that plan too")
         return read_plan(self._placement(signature, device), self.session.memory_data(), self._label)
 
     def close(self) -> int:

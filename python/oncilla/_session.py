@@ -4,10 +4,11 @@ from __future__ import annotations
 import atexit
 import dataclasses
 import json
+import operator
 import os
 import weakref
 from collections.abc import Callable as _Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from . import _arrays, _oncilla
 from ._graph import Graph
@@ -15,6 +16,13 @@ from ._model import Model
 from ._runtime import Runtime, default_runtime
 
 Progress = _Callable[[str, float], None]
+@runtime_checkable
+class SerializedModel(Protocol):
+    """A protobuf message, of whatever package."""
+
+    def SerializeToString(self) -> bytes: ...
+
+
 _STORED_DEVICES = {"default": 0, "soft": 1, "respect": 2, "ignore": 3}
 
 
@@ -60,6 +68,13 @@ def _config_bytes(config: Any) -> bytes | None:
     raise TypeError(f"config is text, bytes, a dict or a ConfigProto, not {type(config).__name__}")
 
 
+def _byte_count(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is a number of bytes, as 512 << 20, not {value!r}") from None
+
+
 class Session(_oncilla.SessionBase):
     """Devices in use, their memory and limits. Models are loaded into a session and share it.
 
@@ -79,21 +94,25 @@ class Session(_oncilla.SessionBase):
         super().__init__()
         self.runtime: Runtime = default_runtime() if runtime is None else runtime
         self._closed_bytes: int | None = None
-        self._create(self.runtime, device, strict, threads, memory_limit, max_concurrent_runs, _config_bytes(config))
+        self._create(self.runtime, device, strict, threads, _byte_count("memory_limit", memory_limit),
+                     max_concurrent_runs, _config_bytes(config))
         self._pid = os.getpid()
         _open.add(self)
 
-    def load(self, model: str | os.PathLike[str] | bytes | bytearray | memoryview | Graph, *,
+    def load(self, model: str | os.PathLike[str] | bytes | bytearray | memoryview | Graph | SerializedModel, *,
              tags: str | Iterable[str] = (), stored_devices: str = "default", eager: bool = False,
              progress: Progress | None = None, strings: str = "str", name: str = "bytes") -> Model:
         """Loads a model: a path (SavedModel folder, GraphDef, ONNX, TFLite or Oncilla's own), the bytes of a model in one
-        file, which `name` stands for in messages, or a Graph. See oncilla.load for the rest."""
+        file, which `name` stands for in messages, a Graph, or a message of another package that holds a model
+        (onnx.ModelProto, a GraphDef). See oncilla.load for the rest."""
         if stored_devices not in _STORED_DEVICES:
             raise ValueError(f"stored_devices is one of {', '.join(_STORED_DEVICES)}, not {stored_devices!r}")
         loaded = Model()
         loaded._prepare_for(self, strings)
         tag_text = tags if isinstance(tags, str) else ",".join(tags)
         stored = _STORED_DEVICES[stored_devices]
+        if isinstance(model, SerializedModel):
+            model = model.SerializeToString()
         if isinstance(model, Graph):
             _oncilla._load_graph(loaded, self, model, stored, eager)
         elif isinstance(model, (bytes, bytearray, memoryview)):
@@ -149,7 +168,7 @@ class Session(_oncilla.SessionBase):
 
     def set_memory_limit(self, device: str, limit_bytes: int) -> None:
         """Sets the memory limit of a device in use, from now on. Memory above it stays until it is freed."""
-        self._set_memory_limit(device, limit_bytes)
+        self._set_memory_limit(device, _byte_count("limit_bytes", limit_bytes))
 
     def memory_report(self) -> str:
         """Who holds how much memory: limits, owners, weights, plans with the node at their peak, the latest changes."""
@@ -193,15 +212,15 @@ def _close_all() -> None:
                 pass
 
 
-def load(path: str | os.PathLike[str] | bytes | bytearray | memoryview | Graph, *, device: str | None = "auto",
-         session: Session | None = None, tags: str | Iterable[str] = (), stored_devices: str = "default",
+def load(path: str | os.PathLike[str] | bytes | bytearray | memoryview | Graph | SerializedModel, *,
+         device: str | None = "auto", session: Session | None = None, tags: str | Iterable[str] = (), stored_devices: str = "default",
          eager: bool = False, progress: Progress | None = None, strings: str = "str", config: Any = None,
          memory_limit: int = 0) -> Model:
     """Loads a model into a session of its own, on "auto" (the first GPU, else the CPU), "cpu", "gpu:1" or a device name;
     or into `session`. Closing the model closes that session of its own.
 
     `path` is a SavedModel folder, a frozen GraphDef, an ONNX or TFLite file or Oncilla's own, told apart by content; or the
-    bytes of a file; or a Graph. `tags` choose a SavedModel's meta graph. `stored_devices` says what to do with the devices on
+    bytes of a file; or a Graph; or a message of another package that holds a model (onnx.ModelProto, a GraphDef). `tags` choose a SavedModel's meta graph. `stored_devices` says what to do with the devices on
     a TensorFlow model's nodes: "ignore" (the default for files), "soft" or "respect". `eager` compiles at once what the
     default signature needs, so that an unsupported model fails here. `progress` is called with "load" or "compile" and a
     fraction, which is negative where it is not known. `strings` is how strings come back: "str" or "bytes".

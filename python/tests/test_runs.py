@@ -89,6 +89,8 @@ def test_errors(net, grey):
         net.run({"image": grey}, timeout="5")
     with pytest.raises(ValueError, match="trace"):
         net.run({"image": grey}, trace="all")
+    with pytest.raises(TypeError, match="name of a signature, not dict; prepare"):
+        net.plan({"image": grey})
     with pytest.raises(FileNotFoundError) as caught:
         oncilla.load("no/such/file.onnx", device="cpu")
     assert isinstance(caught.value, oncilla.NotFoundError) and caught.value.stage == "file"

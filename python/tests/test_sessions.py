@@ -48,6 +48,11 @@ def test_bad_options():
         oncilla.Session(config=7)
     with pytest.raises(oncilla.Error):
         oncilla.Session(device="cpu", memory_limit=-1)
+    with pytest.raises(TypeError, match="memory_limit is a number of bytes, .* not '512MiB'"):
+        oncilla.load("x", device="cpu", memory_limit="512MiB")
+    with oncilla.Session(device="cpu", memory_limit=np.int64(1 << 20)) as session:
+        with pytest.raises(TypeError, match="limit_bytes is a number of bytes, .* not 1.5"):
+            session.set_memory_limit("cpu", 1.5)
     with pytest.raises(oncilla.Error):
         oncilla.Session(device="cpu", threads=100000)
     with pytest.raises(oncilla.NotFoundError):
@@ -150,7 +155,13 @@ def test_graphs(tmp_path):
     graph.op("Cast", y, DstT=np.int32, name="z", dtype="int32")
     graph.op("Placeholder", name="w", dtype="float32", shape=graph.shape([None, 2]))
     graph.save(tmp_path / "graph.pb")
-    for source in (graph, tmp_path / "graph.pb", (tmp_path / "graph.pb").read_bytes()):
+    serialized = (tmp_path / "graph.pb").read_bytes()
+
+    class GraphDef:
+        def SerializeToString(self):
+            return serialized
+
+    for source in (graph, tmp_path / "graph.pb", serialized, GraphDef()):
         with oncilla.load(source, device="cpu") as model:
             result = model.run({"x:0": np.ones((1, 4, 4, 1), np.float32)}, outputs=["y:0", "z:0"])
             assert result["y:0"].shape == (1, 3, 3, 3) and (result["z:0"] == 4).all() and result["z:0"].dtype == np.int32
@@ -174,7 +185,7 @@ def test_sequences_and_optionals():
         [info("t", sequence), helper.make_tensor_value_info("has", TensorProto.BOOL, []), info("p", optional),
          helper.make_tensor_value_info("n", TensorProto.INT64, [])])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
-    with oncilla.load(model.SerializeToString(), device="cpu") as loaded:
+    with oncilla.load(model, device="cpu") as loaded:
         assert loaded.inputs["s"].kind == "sequence" and loaded.inputs["o"].kind == "optional"
         for given in (None, [4.0], np.array([4], np.float32)):
             result = loaded(s=[[1.0], np.array([2, 3], np.float32)], x=[9.0], o=given)

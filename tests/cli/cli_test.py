@@ -554,6 +554,14 @@ class Bench(CliTest):
         model.write_text('node { name: "x" op: "No\\033[31mSuch" }\n')
         out = self.fails(4, "run", model, "--random", "--device", "cpu", says=["\\x1b[31m"])
         self.assertNotIn("\x1b", out.stderr)
+        model.write_text('node { name: "x\\ny" op: "No\\nSuch" }\n')
+        self.fails(4, "run", model, "--random", "--device", "cpu", says=["'No\\nSuch' in 1 node: 'x\\ny'"])
+        relu = self.write("names.pb", g.graph(g.placeholder("x", g.FLOAT, [2]),
+                                              g.node("y\nz", "Relu", ["x"], g.type_attr("T", g.FLOAT))))
+        for part in ("--graph", "--placement", "--kernels"):
+            self.assertNotIn("y\nz", self.ok("inspect", relu, part).stdout)
+        self.assertIn("  y\\nz:0  f32[2]", self.ok("inspect", relu).stdout)
+        self.assertIn("y\\nz:0  f32[2]", self.ok("run", relu, "--random").stdout)
 
     def test_interrupt(self):
         process = subprocess.Popen([PROGRAM, "bench", self.small, "--output", "probs", "--samples",

@@ -54,6 +54,11 @@ class Convert(CliTest):
                 self.fails(2, "convert", model, "-o", "n.oncilla", *flags)
         self.assertFalse((self.dir / "n.oncilla").exists())
 
+    def test_whole_numbers_are_compared_as_such(self):
+        model = self.write("n.pb", g.graph(g.placeholder("n", g.INT32, [None, 3]),
+                                           g.node("m", "Neg", ["n"], g.type_attr("T", g.INT32))))
+        self.assertIn("  m:0  no value differs\n", self.converted("--shape", "n=2x3", model=model).stdout)
+
     def test_damaged(self):
         self.converted(model=self.small)
         whole = (self.dir / "m.oncilla").read_bytes()
@@ -126,6 +131,13 @@ class Convert(CliTest):
 
 
 class InspectAll(CliTest):
+    def test_sizes_of_outputs_that_the_file_does_not_state(self):
+        out = self.ok("inspect", self.small).stdout
+        self.assertRegex(out, r"outputs, as their sizes follow from the graph\n(  .*\n)*  probs:0  f32\[.*,3\]\n")
+        document = self.document("inspect", self.ok("inspect", self.small, "--json"))
+        shapes = {o["name"]: o["shape"] for o in document["signatures"][0]["outputs"]}
+        self.assertEqual(shapes["probs:0"][1:], [3])
+
     def test_all(self):
         out = self.ok("inspect", MODEL, "--all").stdout
         for text in ("tags {serve}", "signature 'serving_default' (the default), method tensorflow/serving/predict",

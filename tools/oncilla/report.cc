@@ -54,7 +54,7 @@ namespace {
 std::string PrintList(const std::string& name, const TensorList& list) {
   int64_t count = list.size();
   if (count > 0 && !list.at(count - 1).valid()) --count;
-  std::string out = StrCat(name, "  list of ", count, " ", list.dtype(), "\n");
+  std::string out = StrCat(OneLine(name), "  list of ", count, " ", list.dtype(), "\n");
   for (int64_t i = 0; i < std::min(count, kShownElements); ++i) {
     if (list.at(i).valid()) out += "  " + PrintTensor(StrCat(i), list.at(i));
   }
@@ -79,7 +79,7 @@ Json ListJson(const std::string& name, const TensorList& list) {
 
 std::string PrintTensor(const std::string& name, const Tensor& tensor) {
   if (tensor.is_list()) return PrintList(name, tensor.list());
-  std::string out = StrCat(name, "  ", tensor.desc(), " ");
+  std::string out = StrCat(OneLine(name), "  ", tensor.desc(), " ");
   const int64_t count = tensor.elements();
   if (tensor.dtype() == DType::kString) {
     for (int64_t i = 0; i < std::min(count, kShownStrings); ++i) {

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "backends/opencl/runtime/run_error.h"
+#include "engine/base/format.h"
 
 namespace oncilla::opencl {
 namespace {
@@ -37,7 +38,7 @@ Result<std::unique_ptr<ClRecording>> ClRecording::Make(const DeviceObjects& devi
   for (const Step& step : steps) {
     const auto* kernel = dynamic_cast<const ClKernel*>(step.kernel);
     if (kernel == nullptr) return Internal("node '", step.node, "' is not an OpenCL kernel");
-    names->where.push_back(StrCat("node '", step.node, "' (", kernel->op, ")"));
+    names->where.push_back(StrCat("node '", OneLine(step.node), "' (", kernel->op, ")"));
     names->node.push_back(step.node);
   }
   recording->names_ = std::move(names);

@@ -160,7 +160,7 @@ class MergedDots {
 
 class Einsum {
  public:
-  explicit Einsum(Lowering& b) : b_(b), dots_(b) {}
+  Einsum(Lowering& b, LabelSizes sizes) : b_(b), label_sizes_(sizes), dots_(b) {}
 
   Result<ValueId> Lower(std::string equation) {
     std::erase(equation, ' ');
@@ -242,6 +242,7 @@ class Einsum {
       all += texts.back();
     }
     ONCILLA_TRY(ReadOperands(texts));
+    ONCILLA_TRY(SettleSizes());
     size_t spread = 0;
     for (const Operand& x : operands_) spread = std::max(spread, PrivateOf(x.labels));
     std::string result;
@@ -270,6 +271,39 @@ class Einsum {
     }
     return labels;
   }
+
+  // Checks the sizes of each letter in all operands. An axis of size one that stretches to another
+  // operand's size is removed: the product of what is left is the same.
+  Status SettleSizes() {
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      for (char label : std::string(operands_[i].labels)) {
+        if (IsPrivate(label)) continue;
+        const Dim own = DimOf(operands_[i], label);
+        if (!own.known()) continue;
+        bool stretches = false;
+        for (size_t k = 0; k < operands_.size(); ++k) {
+          if (k == i || !Has(operands_[k].labels, label)) continue;
+          const Dim other = DimOf(operands_[k], label);
+          const bool one = own.size == 1 || (other.known() && other.size == 1);
+          if (other.known() && other.size != own.size && (!one || !Stretches())) {
+            return InvalidArgument("operands ", std::min(i, k), " and ", std::max(i, k),
+                                   " have the sizes ", (i < k ? own : other).size, " and ",
+                                   (i < k ? other : own).size, " for the label ", label);
+          }
+          stretches = stretches || other.size != 1;  // that of an unknown one is negative
+        }
+        if (!Stretches() || own.size != 1 || !stretches) continue;
+        Operand& x = operands_[i];
+        const size_t axis = x.labels.find(label);
+        const ValueId at = b_.Ints({static_cast<int64_t>(axis)});
+        ONCILLA_ASSIGN(x.value, b_.Add("Squeeze", {}, {x.value, at},
+                                       StrCat("operand", i, "_without_", label)));
+        x.labels.erase(axis, 1);
+      }
+    }
+    return {};
+  }
+  bool Stretches() const { return label_sizes_ == LabelSizes::kStretch; }
 
   // Merges the first label that is repeated within an operand into one axis: sets everything off
   // the diagonal to zero and sums over the second axis.
@@ -359,13 +393,42 @@ class Einsum {
   Dim DimOf(const Operand& x, char label) { return DimAt(x, x.labels.find(label)); }
 
   // One axis of a shape: the size of a label, or the product of the sizes of several labels that
-  // are merged, as an operand has them.
+  // are merged, as an operand has them; or that to which a label stretches with another operand.
   struct Size {
     const Operand* from;
     std::string labels;
+    const Operand* with = nullptr;
   };
 
+  // The size of a label that both operands and the result have.
+  Size BatchSize(const Operand& x, const Operand& y, char label) {
+    const Dim own = DimOf(x, label), other = DimOf(y, label);
+    const bool stretches = IsPrivate(label) || Stretches();
+    if (!stretches || own.Same(other)) return {&x, {label}};
+    if (own.known()) return {own.size != 1 ? &x : &y, {label}};
+    if (other.known()) return {other.size != 1 ? &y : &x, {label}};
+    return {&x, {label}, &y};
+  }
+
+  // Merged axes can have the same product although the sizes of their labels differ.
+  Status CheckSummed(const Operand& x, const Operand& y, const std::string& summed) {
+    if (summed.size() < 2) return {};
+    for (char c : summed) {
+      const Dim own = DimOf(x, c), other = DimOf(y, c);
+      if (own.Same(other)) continue;
+      const std::string role = StrCat(prefix_, "label_", c);
+      ONCILLA_ASSIGN(const ValueId a, Compute({&x, {c}}, role + "_x"));
+      ONCILLA_ASSIGN(const ValueId b, Compute({&y, {c}}, role + "_y"));
+      ONCILLA_ASSIGN(const ValueId same, b_.Add("Equal", {}, {a, b}, role + "_same"));
+      const ValueId text =
+          b_.Constant(Tensor::Strings({}, {StrCat("two operands have sizes of the label ", c)}));
+      ONCILLA_TRY(b_.AddAll(AssertAttrs{}, {same, text, a, b}, role + "_check").status());
+    }
+    return {};
+  }
+
   Dim Known(const Size& size) {
+    if (size.with != nullptr) return Dim();
     int64_t total = 1;
     for (char label : size.labels) {
       const Dim d = DimOf(*size.from, label);
@@ -378,6 +441,11 @@ class Einsum {
   // The size as a vector of one element, computed from the operand's shape if it is unknown.
   Result<ValueId> Compute(const Size& size, const std::string& role) {
     if (const Dim known = Known(size); known.known()) return b_.Ints({known.size});
+    if (size.with != nullptr) {
+      ONCILLA_ASSIGN(const ValueId own, Compute({size.from, size.labels}, role));
+      ONCILLA_ASSIGN(const ValueId other, Compute({size.with, size.labels}, role));
+      return b_.Add("BroadcastSizes", {}, {own, other}, role);
+    }
     ValueId total = kNoValue;
     for (char label : size.labels) {
       const auto axis = static_cast<int64_t>(size.from->labels.find(label));
@@ -442,14 +510,12 @@ class Einsum {
     // one axis.
     ONCILLA_ASSIGN(ValueId left, Arrange(x, batch + x_only + summed, prefix_ + "x"));
     ONCILLA_ASSIGN(ValueId right, Arrange(y, batch + summed + y_only, prefix_ + "y"));
+    ONCILLA_TRY(CheckSummed(x, y, summed));
     std::vector<Size> left_sizes, right_sizes, sizes;
     for (char c : batch) {
       left_sizes.push_back({&x, {c}});
       right_sizes.push_back({&y, {c}});
-      // Axes covered by "..." may broadcast; then the other operand has the size.
-      const Dim d = DimOf(x, c), other = DimOf(y, c);
-      const bool stretched = IsPrivate(c) && (d.known() ? d.size == 1 : other.known());
-      sizes.push_back({stretched && other.size != 1 ? &y : &x, {c}});
+      sizes.push_back(BatchSize(x, y, c));
     }
     const bool merge = x_only.size() != 1 || y_only.size() != 1 || summed.size() != 1;
     if (merge) {
@@ -471,6 +537,7 @@ class Einsum {
   }
 
   Lowering& b_;
+  const LabelSizes label_sizes_;
   std::vector<Operand> operands_;
   MergedDots dots_;
   std::string end_;     // the role of the last node but one that takes merged dots apart
@@ -479,8 +546,8 @@ class Einsum {
 
 }  // namespace
 
-Result<Values> LowerEinsum(Lowering& b, std::string equation) {
-  return One(Einsum(b).Lower(std::move(equation)));
+Result<Values> LowerEinsum(Lowering& b, std::string equation, LabelSizes sizes) {
+  return One(Einsum(b, sizes).Lower(std::move(equation)));
 }
 
 }  // namespace oncilla

@@ -11,6 +11,10 @@
 
 namespace oncilla {
 
-Result<Values> LowerEinsum(Lowering& b, std::string equation);
+// What the axes of one letter must be: of equal sizes, or of size one where another operand has
+// more.
+enum class LabelSizes { kEqual, kStretch };
+
+Result<Values> LowerEinsum(Lowering& b, std::string equation, LabelSizes sizes);
 
 }  // namespace oncilla

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/graph/at_node.h"
 #include "engine/import/onnx/control.h"
 
 namespace oncilla {
@@ -132,8 +133,7 @@ Status OnnxBuilder::BuildNodes(std::span<const size_t> order) {
       continue;
     }
     if (!Details(status).node.empty()) return status;
-    const std::string name = scope_.NameOf(node);
-    return WithNode(In(std::move(status), StrCat("node '", name, "' (", OpName(node), ")")), name);
+    return AtNode(std::move(status), scope_.NameOf(node), OpName(node));
   }
   return {};
 }

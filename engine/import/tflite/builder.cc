@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "engine/graph/at_node.h"
 #include "engine/import/tflite/flex_op.h"
 
 namespace oncilla {
@@ -82,7 +83,7 @@ Status TfliteBuilder::Build(std::span<const int32_t> wanted) {
       continue;
     }
     if (!Details(status).node.empty()) return status;
-    return WithNode(In(std::move(status), StrCat("node '", name, "' (", op_name, ")")), name);
+    return AtNode(std::move(status), name, op_name);
   }
   return {};
 }

@@ -101,6 +101,26 @@ class WireMessage {
   bool pending_ = false;
 };
 
+// What is wrong with the bytes, in plain words.
+inline std::string_view WireDamage(const protozero::exception& e) {
+  if (dynamic_cast<const protozero::end_of_buffer_exception*>(&e) != nullptr) {
+    return "it ends within a message; was the file cut off?";
+  }
+  if (dynamic_cast<const protozero::varint_too_long_exception*>(&e) != nullptr) {
+    return "a number has more bytes than any can have";
+  }
+  if (dynamic_cast<const protozero::unknown_pbf_wire_type_exception*>(&e) != nullptr) {
+    return "a field has a wire type that does not exist";
+  }
+  if (dynamic_cast<const protozero::invalid_tag_exception*>(&e) != nullptr) {
+    return "a field has a number that none can have";
+  }
+  if (dynamic_cast<const protozero::invalid_length_exception*>(&e) != nullptr) {
+    return "the bytes of a list are not a whole number of elements";
+  }
+  return e.what();
+}
+
 // Runs `read`, which may throw WireError or return a failed Status, and says in `what` (a file and
 // a message) what was damaged.
 template <class F>
@@ -113,7 +133,7 @@ Status ReadWire(std::string_view what, F&& read) {
       return read();
     }
   } catch (const protozero::exception& e) {
-    return DataLoss(what, " is damaged: ", e.what());
+    return DataLoss(what, " is damaged: ", WireDamage(e));
   }
 }
 

@@ -70,10 +70,15 @@ struct StridedSliceAttrs {
 
 // Pad(x, *pads, value?): pads are all begins, then all ends; a negative one crops, before the
 // others are added. value has one element; without it constant pads are zero (or false, or ""). The
-// other modes go on periodically where a pad is longer than what it mirrors or wraps.
+// other modes go on periodically where a pad is longer than what it mirrors or wraps; with `once`
+// such a pad, and one that crops, is refused, as TensorFlow does.
 struct PadAttrs {
   std::string mode = "constant";  // or reflect, symmetric, edge, wrap
-  void Fields(auto&& field) { field("mode", mode); }
+  bool once = false;
+  void Fields(auto&& field) {
+    field("mode", mode);
+    field("once", once);
+  }
 };
 enum class PadMode { kConstant, kReflect, kSymmetric, kEdge, kWrap };
 Result<PadMode> ParsePadMode(std::string_view text);

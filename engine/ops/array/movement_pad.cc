@@ -8,6 +8,14 @@
 namespace oncilla {
 namespace {
 
+// Refuses what a single reflection or repetition of an axis does not give.
+Status CheckOnce(PadMode mode, int64_t begin, int64_t end, int64_t size, int axis) {
+  const int64_t most = mode == PadMode::kReflect ? std::max<int64_t>(size - 1, 0) : size;
+  if (begin >= 0 && end >= 0 && begin <= most && end <= most) return {};
+  return InvalidArgument("pads ", begin, " and ", end, " of axis ", axis, " of size ", size,
+                         " must be from 0 to ", most);
+}
+
 Result<PadAxis> AxisOf(PadMode mode, int64_t begin, int64_t end, int64_t size, int axis,
                        int64_t* padded) {
   PadAxis out;
@@ -67,6 +75,7 @@ Result<Facts> InferPad(const PadAttrs& attrs, std::span<const Fact> in) {
       shape[i] = from[i];
     } else if (from[i].known()) {
       int64_t size = 0;
+      if (attrs.once) ONCILLA_TRY(CheckOnce(mode, *begin, *end, from[i].size, i));
       ONCILLA_TRY(AxisOf(mode, *begin, *end, from[i].size, i, &size).status());
       shape[i] = Dim(size);
     }

@@ -23,7 +23,8 @@ Status CheckAttrs(const ResizeAttrs& attrs) {
                         {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel",
                          "tf_half_pixel", "half_pixel_symmetric", "crop_and_resize"},
                         "coordinates"));
-  ONCILLA_TRY(CheckName(attrs.nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"},
+  ONCILLA_TRY(CheckName(attrs.nearest,
+                        {"round_prefer_floor", "round_prefer_ceil", "round", "floor", "ceil"},
                         "nearest"));
   for (double scale : attrs.scales) {
     const auto used = static_cast<float>(scale);
@@ -46,11 +47,17 @@ int32_t Bound(int64_t i, int64_t size) {
   return static_cast<int32_t>(std::clamp<int64_t>(i, 0, size - 1));
 }
 
+// A coordinate that is a tie in exact arithmetic may miss it by some roundings. ONNX Runtime takes
+// one that is so close for a tie.
+constexpr float kTie = 1e-6f;
+
 float Nearest(const std::string& rule, float x) {
   if (rule == "floor") return std::floor(x);
   if (rule == "ceil") return std::ceil(x);
-  if (rule == "round_prefer_floor" && x == std::floor(x) + 0.5f) return std::floor(x);
-  return std::round(x);
+  if (rule == "round") return std::round(x);
+  const float below = std::floor(x), part = x - below;
+  const bool down = rule == "round_prefer_floor" ? part <= 0.5f + kTie : part < 0.5f - kTie;
+  return down ? below : below + 1;
 }
 
 // The cubic convolution kernel (Keys, 1981) with parameter a, at distance x >= 0.

@@ -13,11 +13,13 @@ namespace oncilla {
 // in the last place); all coordinates are computed in float, as both do. Scales and region may come
 // as plan inputs instead, where a model computes them: see SettledResize.
 struct ResizeAttrs {
-  std::string mode = "nearest";                // nearest, linear, cubic, area
-  std::string coordinates = "half_pixel";      // half_pixel, asymmetric, align_corners,
-                                               // pytorch_half_pixel, tf_half_pixel,
-                                               // half_pixel_symmetric, crop_and_resize
-  std::string nearest = "round_prefer_floor";  // round_prefer_floor, round_prefer_ceil, floor, ceil
+  std::string mode = "nearest";            // nearest, linear, cubic, area
+  std::string coordinates = "half_pixel";  // half_pixel, asymmetric, align_corners,
+                                           // pytorch_half_pixel, tf_half_pixel,
+                                           // half_pixel_symmetric, crop_and_resize
+  // round_prefer_floor, round_prefer_ceil (ONNX's, for which what nearly is a tie is one), round
+  // (TensorFlow's, ties away from zero), floor, ceil
+  std::string nearest = "round_prefer_floor";
   double cubic_a = -0.75;
   int64_t cubic_steps = 0;  // > 0: the offset is rounded to multiples of 1/steps (TensorFlow: 1024)
   bool exclude_outside = false;

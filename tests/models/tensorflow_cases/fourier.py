@@ -42,3 +42,17 @@ for k, shape in ((2, (3, 4)), (3, (2, 3, 4))):
         bins = fixed[:-1] + (fixed[-1] // 2 + 1,)
         case("IRFFT%dD_%d" % (k, j), lambda a, b, k=k, length=length: getattr(raw, "IRFFT%dD" % k)(input=C(a, b), fft_length=c(length)), f32(*bins), f32(*bins))
 case("Stft", lambda a: tf.abs(tf.signal.stft(tf.reshape(a, [2, 100]), 32, 16, 32)), f32(2, 100))
+# Lengths that are computed from sizes which the model leaves open, or which only the run knows.
+for kind in (1, 2, 3, 4): case("Dct_%d" % kind, lambda a, kind=kind: tf.signal.dct(a, type=kind), f32(3, 6))
+case("Dct_back", lambda a: [tf.signal.idct(a), tf.signal.idct(a, type=3)], f32(2, 5))
+kept = lambda a, m: tf.boolean_mask(a, m, axis=1)
+for kind in (1, 2, 4): case("Dct_kept_%d" % kind, lambda a, m, kind=kind: tf.signal.dct(kept(a, m), type=kind), f32(3, 6), np.array([1, 0, 1, 1, 1, 0], bool))
+case("Dct_kept_back", lambda a, m: tf.signal.idct(kept(a, m)), f32(2, 6), np.array([1, 0, 1, 1, 1, 1], bool))
+for count, mask in ((4, [1, 0, 1, 1, 1, 0]), (5, [1, 1, 1, 1, 1, 0]), (1, [0, 0, 1, 0, 0, 0])):
+    case("RFFT_kept_%d" % count, lambda a, m: parts(raw.RFFT(input=kept(a, m), fft_length=tf.shape(kept(a, m))[1:])), f32(3, 6), np.array(mask, bool))
+    case("IRFFT_kept_%d" % count, lambda a, b, m: raw.IRFFT(input=C(a, b), fft_length=tf.reshape(tf.reduce_sum(tf.cast(m, tf.int32)), [1])), f32(3, 4), f32(3, 4), np.array(mask, bool))
+case("RFFT_kept_short", lambda a, m: parts(raw.RFFT(input=a, fft_length=tf.shape(m)[:1] + tf.reduce_sum(tf.cast(m, tf.int32)))), f32(3, 6), np.array([1, 1, 0, 1, 1, 1], bool), error=True)
+for k in (2, 3):
+    lengths = lambda m, k=k: tf.concat([tf.fill([k - 1], 2), tf.reshape(tf.reduce_sum(tf.cast(m, tf.int32)), [1])], 0)
+    case("RFFT%dD_kept" % k, lambda a, m, k=k, lengths=lengths: parts(getattr(raw, "RFFT%dD" % k)(input=a, fft_length=lengths(m))), f32(2, 3, 3, 5), np.array([1, 1, 0, 1, 1], bool))
+    case("IRFFT%dD_kept" % k, lambda a, b, m, k=k, lengths=lengths: getattr(raw, "IRFFT%dD" % k)(input=C(a, b), fft_length=lengths(m)), f32(2, 3, 3, 4), f32(2, 3, 3, 4), np.array([1, 1, 0, 1, 1], bool))

@@ -26,3 +26,5 @@ case("BatchMatMulV3_i8", lambda a, b: raw.BatchMatMulV3(x=a, y=b, Tout=tf.int32)
 case("BatchMatMulV2_i32", lambda a, b: raw.BatchMatMulV2(x=a, y=b), i32(2, 3, 4), i32(4, 2))
 case("MatMul_f64", lambda a, b: raw.MatMul(a=a, b=b), f32(3, 5).astype(np.float64), f32(5, 4).astype(np.float64))
 case("MatMul_empty", lambda a, b: raw.MatMul(a=a, b=b), f32(3, 0), f32(0, 4))
+for i, (eq, *shapes) in enumerate([("ab,bc->ac", (2, 1), (3, 4)), ("ab,bc->ac", (2, 3), (2, 4)), ("abc,bcd->ad", (2, 2, 3), (3, 2, 4)), ("ab,ab->a", (1, 3), (2, 3))]):
+    case("Einsum_refused_%d" % i, lambda *a, eq=eq: raw.Einsum(inputs=list(a), equation=eq), *[f32(*s) for s in shapes], error=True)

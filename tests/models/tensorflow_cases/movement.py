@@ -75,3 +75,7 @@ for op in "Update Add Sub".split():
 case("InplaceUpdate_twice", lambda x, i, v: raw.InplaceUpdate(x=x + 0, i=i, v=v), i32(4, 2), np.array([1, 5, 1], np.int32), i32(3, 2))
 case("Empty", lambda n: [raw.Empty(shape=n, dtype=tf.float32, init=True), raw.Empty(shape=c([2]), dtype=tf.int64, init=True)], np.array([2, 0, 3], np.int32))
 case("ParallelConcat", lambda a, b: raw.ParallelConcat(values=[tf.ensure_shape(a, [1, 3]), tf.ensure_shape(b, [1, 3])], shape=[2, 3]), f32(1, 3), f32(1, 3))
+for mode, fits in (("REFLECT", 2), ("SYMMETRIC", 3)):
+    case("MirrorPad_%s_longest" % mode, lambda x, mode=mode, fits=fits: raw.MirrorPad(input=x, paddings=c([[fits, fits]]), mode=mode), f32(3))
+    for i, pads in enumerate(([fits + 1, 0], [0, fits + 1], [0, -1])):
+        case("MirrorPad_%s_refused_%d" % (mode, i), lambda x, p, mode=mode: raw.MirrorPad(input=x, paddings=p, mode=mode), f32(3), np.array([pads], np.int32), error=True)

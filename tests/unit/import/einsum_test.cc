@@ -47,7 +47,7 @@ void Check(const std::string& equation, const std::vector<std::string>& terms,
     inputs.push_back(graph.AddInput(name, Fact::Of(DType::kF32, fact)));
   }
   Node node(graph, inputs);
-  const auto lowered = LowerEinsum(node, equation);
+  const auto lowered = LowerEinsum(node, equation, LabelSizes::kEqual);
   ASSERT_TRUE(lowered.ok()) << Message(lowered.status());
   graph.AddOutput("y", lowered->at(0));
   const auto out = RunGraph(graph, feeds);
@@ -87,12 +87,82 @@ TEST(Einsum, IsTheSumOverAllLetters) {
   Check("ab,b->aba", {"ab", "b"}, "aba", true);
 }
 
+// The product of operands of ones, by their shapes, or the failure; `known`: while importing.
+std::string Ones(const std::string& equation, const std::vector<Shape>& shapes, LabelSizes sizes,
+                 bool known) {
+  Graph graph(OpSet::Builtin());
+  Values inputs;
+  std::map<std::string, Tensor> feeds;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const std::vector<float> ones(static_cast<size_t>(shapes[i].elements()), 1.0f);
+    const std::string name = StrCat("x", i);
+    feeds.emplace(name, Tensor::Of<float>(DType::kF32, shapes[i], ones));
+    const PartialShape fact =
+        known ? PartialShape(shapes[i]) : PartialShape::OfRank(shapes[i].rank());
+    inputs.push_back(graph.AddInput(name, Fact::Of(DType::kF32, fact)));
+  }
+  Node node(graph, inputs);
+  const auto lowered = LowerEinsum(node, equation, sizes);
+  if (!lowered.ok()) return Message(lowered.status());
+  graph.AddOutput("y", lowered->at(0));
+  const auto out = RunGraph(graph, feeds);
+  if (!out.ok()) return StrCat("run: ", Message(out.status()));
+  return StrCat(out->at(0).shape(), " ",
+                out->at(0).elements() == 0 ? 0.0f : out->at(0).As<float>()[0]);
+}
+
+// The values are NumPy's.
+TEST(Einsum, StretchesSizesOfOneWhereTheFormatDoes) {
+  const auto ones = [](const std::string& equation, const std::vector<Shape>& shapes) {
+    return Ones(equation, shapes, LabelSizes::kStretch, true);
+  };
+  EXPECT_EQ(ones("ab,bc->ac", {{2, 1}, {3, 4}}), "[2,4] 3");
+  EXPECT_EQ(ones("ab,bc->ac", {{2, 3}, {1, 4}}), "[2,4] 3");
+  EXPECT_EQ(ones("ab,ab->ab", {{1, 3}, {2, 3}}), "[2,3] 1");
+  EXPECT_EQ(ones("ab,ab->a", {{1, 3}, {2, 1}}), "[2] 3");
+  EXPECT_EQ(ones("ab,ab->", {{1, 3}, {2, 1}}), "[] 6");
+  EXPECT_EQ(ones("abc,abd->acd", {{1, 3, 2}, {4, 3, 5}}), "[4,2,5] 3");
+  EXPECT_EQ(ones("abce,abed->abcd", {{4, 1, 2, 3}, {1, 5, 3, 2}}), "[4,5,2,2] 3");
+  EXPECT_EQ(ones("ab,bc,cd->ad", {{2, 1}, {3, 1}, {4, 5}}), "[2,5] 12");
+  EXPECT_EQ(ones("aa,a->a", {{1, 1}, {3}}), "[3] 1");
+  EXPECT_EQ(ones("a,a->", {{0}, {1}}), "[] 0");
+  EXPECT_EQ(ones("a,a,a->a", {{1}, {3}, {1}}), "[3] 1");
+  EXPECT_EQ(ones("a,a->a", {{1}, {1}}), "[1] 1");
+  EXPECT_EQ(ones("ab,bc->ac", {{2, 3}, {2, 4}}),
+            "operands 0 and 1 have the sizes 3 and 2 for the label b");
+  EXPECT_EQ(ones("a,a,a->a", {{1}, {3}, {2}}),
+            "operands 1 and 2 have the sizes 3 and 2 for the label a");
+  const auto open = [](const std::string& equation, const std::vector<Shape>& shapes) {
+    return Ones(equation, shapes, LabelSizes::kStretch, false);
+  };
+  EXPECT_EQ(open("abce,abed->abcd", {{4, 1, 2, 3}, {1, 5, 3, 2}}), "[4,5,2,2] 3");
+  EXPECT_EQ(open("...ce,...ed->...cd", {{2, 3}, {5, 3, 2}}), "[5,2,2] 3");
+}
+
+TEST(Einsum, RefusesSizesThatDiffer) {
+  for (bool known : {true, false}) {
+    const auto ones = [known](const std::string& equation, const std::vector<Shape>& shapes) {
+      return Ones(equation, shapes, LabelSizes::kEqual, known);
+    };
+    const auto refused = [](const std::string& text) {
+      return text.find('[') == std::string::npos || text.starts_with("run");
+    };
+    EXPECT_PRED1(refused, ones("ab,bc->ac", {{2, 1}, {3, 4}}));
+    EXPECT_PRED1(refused, ones("ab,bc->ac", {{2, 3}, {2, 4}}));
+    // Both have six products of b and c.
+    EXPECT_PRED1(refused, ones("abc,bcd->ad", {{2, 2, 3}, {3, 2, 4}}));
+    EXPECT_PRED1(refused, Ones("abc,bcd->ad", {{2, 2, 3}, {3, 2, 4}}, LabelSizes::kStretch, known));
+  }
+  EXPECT_EQ(Ones("ab,ab->ab", {{1, 3}, {2, 3}}, LabelSizes::kEqual, true),
+            "operands 0 and 1 have the sizes 1 and 2 for the label a");
+}
+
 TEST(Einsum, RefusesWhatIsNoEquation) {
   Graph graph(OpSet::Builtin());
   const ValueId x = graph.AddInput("x", Fact::Of(DType::kF32, PartialShape(Shape{2, 3})));
   Node node(graph, {x});
   const auto message = [&](const char* equation) {
-    return Message(LowerEinsum(node, equation).status());
+    return Message(LowerEinsum(node, equation, LabelSizes::kEqual).status());
   };
   EXPECT_EQ(message("ab,b->a"), "the equation ab,b->a with 1 inputs");
   EXPECT_EQ(message("abc->a"), "operand 0 has the rank 2 and the labels abc");

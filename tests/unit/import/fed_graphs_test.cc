@@ -6,13 +6,14 @@
 
 #include "engine/session/model.h"
 #include "engine/session/session.h"
+#include "tests/unit/support/temporary.h"
 
 namespace oncilla {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class FedGraphs : public testing::Test {
+class FedGraphs : public ::testing::Test {
  protected:
   void SetUp() override {
     auto session = Session::Create(Runtime::Create({}), {.device = "cpu", .verify = true});
@@ -76,6 +77,30 @@ TEST_F(FedGraphs, AreMadeForShapes) {
     EXPECT_EQ(Run("spectrum", {{"x", Floats({2, width})}}), StrCat("[2,", width / 2 + 1, "]"));
   }
   EXPECT_EQ(graphs(), 2);
+}
+
+// How many groups a convolution has, only its input's channels say.
+TEST_F(FedGraphs, AreMadeForShapesWhereTheGraphForAnyCannotBePlanned) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder.Write("groups.pbtxt", R"(
+    node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+    node { name: "w" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+           attr { key: "value" value { tensor { dtype: DT_FLOAT float_val: 1
+                  tensor_shape { dim { size: 1 } dim { size: 1 } dim { size: 2 } dim { size: 4 } } } } } }
+    node { name: "y" op: "Conv2D" input: "x" input: "w" attr { key: "T" value { type: DT_FLOAT } }
+           attr { key: "strides" value { list { i: 1 i: 1 i: 1 i: 1 } } }
+           attr { key: "padding" value { s: "SAME" } } })");
+  auto model = session_->Load(path, {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  model_ = *model;
+  EXPECT_EQ(Run("y:0", {{"x:0", Floats({1, 3, 3, 2})}}), "[1,3,3,4]");
+  EXPECT_EQ(graphs(), 1);
+  for (const int64_t height : {3, 5, 3}) {
+    EXPECT_EQ(Run("y:0", {{"x:0", Floats({1, height, 3, 4})}}), StrCat("[1,", height, ",3,4]"));
+  }
+  EXPECT_EQ(graphs(), 3);
+  EXPECT_EQ(Run("y:0", {{"x:0", Floats({2, 3, 3, 2})}}), "[2,3,3,4]");
+  EXPECT_THAT(Run("y:0", {{"x:0", Floats({1, 3, 3, 3})}}), HasSubstr("node 'y' (Conv)"));
 }
 
 TEST_F(FedGraphs, AVectorIsNoMatrixWhetherItsRankIsKnownOrNot) {

@@ -68,6 +68,68 @@ TEST_F(OnnxFed, SizesThatAnOpNeedsAreThoseOfTheFeeds) {
   EXPECT_THAT(Run({{"q", Ones({3, 2, 2})}}), HasSubstr("Einsum"));
 }
 
+// An axis that turns out to be empty has no maximum.
+TEST_F(OnnxFed, HardmaxOfAnEmptyAxisIsEmpty) {
+  OnnxGraphText graph;
+  graph.Input("x", {"n", "m"}).Output("y", {"n", "m"});
+  graph.Node(OnnxNodeText("Hardmax", {"x"}, {"y"}));
+  Load(graph);
+  EXPECT_EQ(Run({{"x", Ones({2, 0})}}), "[2,0] 0");
+  EXPECT_EQ(Run({{"x", Ones({0, 3})}}), "[0,3] 0");
+  EXPECT_EQ(Run({{"x", Ones({2, 3})}}), "[2,3] 1");
+}
+
+// Labels of size one stretch, whether the file says so or the feeds do.
+TEST_F(OnnxFed, SizesOfOneStretchInEinsum) {
+  OnnxGraphText graph;
+  graph.Input("x", {"a", "b"}).Input("z", {"c", "d"}).Output("y", {"e", "f"});
+  graph.Node(OnnxNodeText("Einsum", {"x", "z"}, {"y"}, "sum").String("equation", "ab,bc->ac"));
+  Load(graph);
+  EXPECT_EQ(Run({{"x", Ones({2, 3})}, {"z", Ones({3, 4})}}), "[2,4] 3");
+  EXPECT_EQ(graphs(), 1);
+  EXPECT_EQ(Run({{"x", Ones({2, 1})}, {"z", Ones({3, 4})}}), "[2,4] 3");
+  EXPECT_EQ(Run({{"x", Ones({2, 3})}, {"z", Ones({1, 4})}}), "[2,4] 3");
+  EXPECT_THAT(Run({{"x", Ones({2, 3})}, {"z", Ones({2, 4})}}), HasSubstr("inner sizes differ"));
+}
+
+// Before opset 11 the pixel that is taken depends on whether an axis grows.
+TEST_F(OnnxFed, ScalesAreThoseOfTheFeeds) {
+  OnnxGraphText graph;
+  graph.Input("x", {1, 2, 4, 2}).Input("s", {4}).Output("y", {"a", "b", "c", "d"});
+  graph.Node(OnnxNodeText("Resize", {"x", "s"}, {"y"}));
+  Load(graph, 10);
+  const auto scales = [](std::vector<float> s) {
+    return Tensor::Of<float>(DType::kF32, {4}, std::move(s));
+  };
+  EXPECT_EQ(Run({{"x", Ones({1, 2, 4, 2})}, {"s", scales({1, 2, 2, 1})}}), "[1,4,8,2] 1");
+  EXPECT_EQ(Run({{"x", Ones({1, 2, 4, 2})}, {"s", scales({1, 1, 0.5f, 0.5f})}}), "[1,2,2,1] 1");
+
+  // Later ones are taken for those of the axes behind batch and channels, unless they are not.
+  OnnxGraphText later;
+  later.Input("x", {1, 2, 4, 2}).Input("s", {4}).Output("y", {"a", "b", "c", "d"});
+  later.Node(OnnxNodeText("Resize", {"x", "", "s"}, {"y"}));
+  Load(later, 13);
+  EXPECT_EQ(Run({{"x", Ones({1, 2, 4, 2})}, {"s", scales({1, 1, 2, 3})}}), "[1,2,8,6] 1");
+  EXPECT_EQ(Run({{"x", Ones({1, 2, 4, 2})}, {"s", scales({1, 1, 3, 1})}}), "[1,2,12,2] 1");
+  EXPECT_EQ(graphs(), 1);
+  EXPECT_EQ(Run({{"x", Ones({1, 2, 4, 2})}, {"s", scales({1, 2, 2, 1})}}), "[1,4,8,2] 1");
+  EXPECT_EQ(Run({{"x", Ones({1, 2, 4, 2})}, {"s", scales({2, 1, 1, 1})}}), "[2,2,4,2] 1");
+}
+
+// The name is the file's, not that of a part that the node becomes.
+TEST_F(OnnxFed, FailuresNameTheNodeOfTheFile) {
+  OnnxGraphText graph;
+  graph.Input("x", {"n", "c", "h", "w"}).Floats("f", {1, 2, 1, 1}, {1, 2});
+  graph.Output("y", {"n", "k", "p", "q"});
+  graph.Node(OnnxNodeText("Conv", {"x", "f"}, {"y"}, "first\nconv"));
+  Load(graph);
+  RunRequest request;
+  request.feeds = {{"x", Ones({1, 3, 2, 2})}};
+  const Status failed = model_->Run(request).status();
+  EXPECT_THAT(Message(failed), HasSubstr("node 'first\\nconv' (Conv): "));
+  EXPECT_EQ(Details(failed).node, "first\nconv");
+}
+
 // C may stretch to the product, never the product to C.
 TEST_F(OnnxFed, TheProductOfGemmIsNotEnlarged) {
   OnnxGraphText graph;

@@ -85,7 +85,8 @@ TEST(OnnxReader, TellsAModelFromOtherFiles) {
   EXPECT_TRUE(LooksLikeOnnx(bytes));
   const auto model = ReadOnnxModel(bytes, "m.onnx");
   EXPECT_EQ(model.status().code(), Code::kDataLoss);
-  EXPECT_EQ(Message(model.status()).rfind("m.onnx is damaged", 0), 0u) << model.status();
+  EXPECT_EQ(Message(model.status()),
+            "m.onnx is damaged: it ends within a message; was the file cut off?");
   EXPECT_EQ(ReadOnnxModel("\x08\x01", "m").status().code(), Code::kDataLoss);  // no graph
 }
 

@@ -268,12 +268,11 @@ class Verification {
         "verified", name, " on ", check->inputs.empty() ? "no input" : check->inputs,
         options.random_numbers ? "; it draws random numbers, so only types and shapes" : "", "\n");
     for (const OutputError& output : check->outputs) {
-      report_ += StrCat("  ", output.name, "  max error ", output.error, " (largest value ",
-                        output.largest, ")", output.fits ? "" : "  DIFFERS", "\n");
+      report_ += StrCat("  ", OneLine(output.name), "  ", Describe(output),
+                        output.fits ? "" : "  DIFFERS", "\n");
       if (!output.fits && wrong_.empty()) {
-        wrong_ =
-            StrCat("output '", output.name, "'", name.empty() ? "" : " of" + name, " differs by ",
-                   output.error, "; ", ToleranceOf(weights_), " of its largest value is allowed");
+        wrong_ = StrCat("output '", output.name, "'", name.empty() ? "" : " of" + name, " ",
+                        DescribeMisfit(output, weights_));
       }
     }
     return {};

@@ -74,6 +74,10 @@ std::string Listed(const std::vector<NamedTensor>& feeds) {
   return out;
 }
 
+// The share of values that are not floats which may differ: a rank or a count may change where
+// 16-bit weights move two close scores past each other.
+double AllowedShare(DType weights) { return weights == DType::kF32 ? 0 : 0.05; }
+
 }  // namespace
 
 bool CheckResult::fits() const {
@@ -91,10 +95,12 @@ OutputError Compare(const std::string& name, const Tensor& expected, const Tenso
   OutputError out;
   out.name = name;
   if (expected.is_list() || actual.is_list() || expected.desc() != actual.desc()) {
+    out.kind = OutputError::Kind::kOtherType;
     out.fits = false;
     out.error = INFINITY;
     return out;
   }
+  if (!IsFloat(expected.dtype())) out.kind = OutputError::Kind::kShare;
   if (options.random_numbers) return out;
   const int64_t count = expected.elements();
   if (!IsFloat(expected.dtype())) {
@@ -112,10 +118,8 @@ OutputError Compare(const std::string& name, const Tensor& expected, const Tenso
         different += !std::equal(a.begin(), a.end(), b.begin());
       }
     }
-    // A rank or a count may change where 16-bit weights move two close scores past each other.
-    const double allowed = options.weights == DType::kF32 ? 0 : 0.05;
     out.error = count == 0 ? 0 : static_cast<double>(different) / static_cast<double>(count);
-    out.fits = out.error <= allowed;
+    out.fits = out.error <= AllowedShare(options.weights);
     return out;
   }
   const auto a = ToDoubles(expected), b = ToDoubles(actual);
@@ -133,6 +137,33 @@ OutputError Compare(const std::string& name, const Tensor& expected, const Tenso
   }
   out.fits = out.error <= ToleranceOf(options.weights) * std::max(out.largest, 1e-3);
   return out;
+}
+
+std::string Describe(const OutputError& output) {
+  switch (output.kind) {
+    case OutputError::Kind::kDifference:
+      return StrCat("max error ", output.error, " (largest value ", output.largest, ")");
+    case OutputError::Kind::kShare:
+      if (output.error == 0) return "no value differs";
+      return StrCat(output.error * 100, " % of the values differ");
+    case OutputError::Kind::kOtherType:
+      break;
+  }
+  return "another type or shape";
+}
+
+std::string DescribeMisfit(const OutputError& output, DType weights) {
+  switch (output.kind) {
+    case OutputError::Kind::kDifference:
+      return StrCat("differs by ", output.error, "; ", ToleranceOf(weights),
+                    " of its largest value is allowed");
+    case OutputError::Kind::kShare:
+      return StrCat("differs in ", output.error * 100, " % of its values; ",
+                    AllowedShare(weights) * 100, " % are allowed");
+    case OutputError::Kind::kOtherType:
+      break;
+  }
+  return "has another type or shape";
 }
 
 Result<CheckResult> Check(Model& source, Model& result, const Signature& signature,

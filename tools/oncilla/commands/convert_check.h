@@ -21,10 +21,16 @@ struct CheckOptions {
 
 struct OutputError {
   std::string name;
+  enum class Kind : uint8_t { kDifference, kShare, kOtherType } kind = Kind::kDifference;
   double error = 0;    // the largest difference of floats, or the share of other values that differ
-  double largest = 0;  // magnitude in the source's answer
+  double largest = 0;  // magnitude of floats in the source's answer
   bool fits = true;
 };
+
+// "max error 1e-7 (largest value 3)", "no value differs"
+std::string Describe(const OutputError& output);
+// What is wrong with an output that does not fit.
+std::string DescribeMisfit(const OutputError& output, DType weights);
 
 struct CheckResult {
   std::vector<OutputError> outputs;

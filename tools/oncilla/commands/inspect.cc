@@ -131,11 +131,44 @@ std::string SignatureText(const Signature& signature, const Signature* chosen) {
   for (const auto& [word, list] :
        {std::pair("input", &signature.inputs), std::pair("output", &signature.outputs)}) {
     for (const TensorInfo& info : *list) {
-      out +=
-          StrCat("  ", word, word[0] == 'i' ? "   " : "  ", info.name, "  ", TypeText(info), "\n");
+      out += StrCat("  ", word, word[0] == 'i' ? "   " : "  ", OneLine(info.name), "  ",
+                    TypeText(info), "\n");
     }
   }
   return out;
+}
+
+// The chosen signature's outputs, whose sizes are those that the graph leads to where the file
+// leaves them open.
+std::vector<TensorInfo> SizedOutputs(const Inspected& in) {
+  std::vector<TensorInfo> outputs = in.opened.signature->outputs;
+  const Graph& graph = in.executor->compiled().graph;
+  for (TensorInfo& info : outputs) {
+    const auto found = std::find_if(graph.outputs().begin(), graph.outputs().end(),
+                                    [&](const NamedValue& v) { return v.name == info.name; });
+    if (found == graph.outputs().end()) continue;
+    const PartialShape& known = graph.fact(found->value).shape;
+    if (!known.ranked() || info.kind != TensorInfo::Kind::kTensor) continue;
+    if (!info.shape.ranked()) info.shape = known;
+    if (info.shape.rank() != known.rank()) continue;
+    for (int i = 0; i < known.rank(); ++i) {
+      const Dim& dim = info.shape[i];
+      if (!dim.known() && (known[i].known() || dim.name.empty())) info.shape[i] = known[i];
+    }
+  }
+  return outputs;
+}
+
+// Those of which the file does not say as much.
+std::string SizedOutputsText(const Inspected& in) {
+  const std::vector<TensorInfo>& stated = in.opened.signature->outputs;
+  const std::vector<TensorInfo> sized = SizedOutputs(in);
+  std::string out;
+  for (size_t i = 0; i < sized.size(); ++i) {
+    const std::string type = TypeText(sized[i]);
+    if (type != TypeText(stated[i])) out += StrCat("  ", OneLine(sized[i].name), "  ", type, "\n");
+  }
+  return out.empty() ? "" : "outputs, as their sizes follow from the graph\n" + out;
 }
 
 struct DeviceBytes {
@@ -248,7 +281,7 @@ std::string KernelsText(const Inspected& in) {
     for (const PlannedStep& step : stretch.steps) {
       const Node& node = graph.node(step.node);
       out +=
-          StrCat(node.name, " (", node.op->name, ") on ",
+          StrCat(OneLine(node.name), " (", node.op->name, ") on ",
                  ShortDeviceName(
                      in.opened.session->device_set().names()[static_cast<size_t>(stretch.device)]),
                  "\n");
@@ -280,7 +313,7 @@ std::string Head(const InspectFlags& flags, const OpenedModel& opened) {
 }
 
 std::string Summary(const Inspected& in) {
-  std::string out = "ops\n ";
+  std::string out = SizedOutputsText(in) + "ops\n ";
   int total = 0;
   for (const auto& [op, count] : in.ops) {
     out += StrCat(" ", op, " ", count);
@@ -334,9 +367,11 @@ Json ToJson(const InspectFlags& flags, const Inspected& in) {
                    {"file_bytes", source.file_bytes()}};
   json["signatures"] = Json::array();
   for (const Signature& signature : source.signatures()) {
-    json["signatures"].push_back({{"key", JsonText(signature.key)},
-                                  {"inputs", TensorInfosJson(signature.inputs)},
-                                  {"outputs", TensorInfosJson(signature.outputs)}});
+    json["signatures"].push_back(
+        {{"key", JsonText(signature.key)},
+         {"inputs", TensorInfosJson(signature.inputs)},
+         {"outputs", TensorInfosJson(&signature == in.opened.signature ? SizedOutputs(in)
+                                                                       : signature.outputs)}});
   }
   json["signature"] = JsonText(in.opened.signature->key);
   json["devices"] = DevicesJson(*in.opened.session);

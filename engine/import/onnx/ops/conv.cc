@@ -1,5 +1,7 @@
 // ONNX's convolutions: channels-first, filters [out, in/groups, spatial..]. The canonical ops are
 // channels-last, so there are transposes around them, which passes move, cancel and fold.
+#include <algorithm>
+
 #include "engine/import/onnx/lowering.h"
 #include "engine/import/onnx/ops/window.h"
 
@@ -7,10 +9,10 @@ namespace oncilla {
 namespace {
 
 // The rank of x and the filter, from whichever has a known one.
-Result<int> ConvRank(OnnxLowering& b) {
+Result<int> ConvRank(OnnxLowering& b, int most) {
   auto rank = b.Rank(0);
   if (!rank.ok()) rank = b.Rank(1);
-  if (rank.ok() && (*rank < 3 || *rank > 5)) {
+  if (rank.ok() && (*rank < 3 || *rank > most)) {
     return Unsupported("with ", *rank - 2, " spatial axes");
   }
   return rank;
@@ -31,28 +33,117 @@ Status CheckKernelShape(OnnxLowering& b, int spatial) {
 }
 
 // Transposes [a, b, spatial..] to [spatial.., b, a].
-Result<ValueId> FilterLast(OnnxLowering& b, int rank) {
+Result<ValueId> FilterLast(OnnxLowering& b, ValueId filter, int rank, std::string_view role) {
   std::vector<int64_t> perm;
   for (int i = 2; i < rank; ++i) perm.push_back(i);
   perm.push_back(1);
   perm.push_back(0);
-  return b.Transpose(b.in(1), std::move(perm), "filter");
+  return b.Transpose(filter, std::move(perm), role);
+}
+
+// The first of four spatial axes: the size of its result, and what is padded before and behind it.
+struct FirstAxis {
+  int64_t out = 0, before = 0, behind = 0, stride = 1, dilation = 1;
+};
+
+Result<FirstAxis> TakeFirstAxis(Window& window, int64_t size, int64_t taps) {
+  const auto take = [](std::vector<int64_t>& list, size_t at, int64_t& value) {
+    if (list.empty()) return;
+    value = list[at];
+    list.erase(list.begin() + static_cast<std::ptrdiff_t>(at));
+  };
+  FirstAxis first;
+  take(window.strides, 0, first.stride);
+  take(window.dilations, 0, first.dilation);
+  take(window.pads, 4, first.behind);
+  take(window.pads, 0, first.before);
+  if (first.stride < 1 || first.dilation < 1 || first.before < 0 || first.behind < 0) {
+    return InvalidArgument("stride ", first.stride, ", dilation ", first.dilation, ", padding ",
+                           first.before, " and ", first.behind);
+  }
+  const int64_t extent = SaturatingAdd(SaturatingMul(taps - 1, first.dilation), 1);
+  if (window.auto_pad.starts_with("same")) {
+    const int64_t steps = (size + first.stride - 1) / first.stride - 1;
+    const int64_t missing = SaturatingAdd(SaturatingMul(steps, first.stride), extent) - size;
+    const int64_t less = std::max<int64_t>(missing, 0) / 2;
+    first.before = first.behind = less;
+    (window.auto_pad == "same_lower" ? first.before : first.behind) +=
+        std::max<int64_t>(missing, 0) - 2 * less;
+  }
+  const int64_t room = SaturatingAdd(size, SaturatingAdd(first.before, first.behind)) - extent;
+  if (room < 0) return InvalidArgument("the window ", extent, " does not fit the axis ", size);
+  first.out = room / first.stride + 1;
+  return first;
+}
+
+// With four spatial axes: the sum over the taps of the first, each a convolution over the others
+// with the first axis as a part of the batch.
+Result<Values> LowerConvOfFour(OnnxLowering& b) {
+  ONCILLA_TRY(CheckKernelShape(b, 4));
+  const PartialShape x_shape = b.in_fact(0).shape, filter = b.in_fact(1).shape;
+  bool known = filter.ranked() && x_shape.ranked() && filter.rank() == 6 && filter.known();
+  for (int axis = 1; known && axis < 6; ++axis) known = x_shape[axis].known();
+  if (!known) return Unsupported("with 4 spatial axes of unknown sizes");
+  const int64_t taps = filter[2].size;
+  if (taps < 1 || taps > 1024) return Unsupported("with 4 spatial axes and ", taps, " taps");
+  ONCILLA_ASSIGN(Window window, ReadOnnxWindow(b, 4, true));
+  ONCILLA_ASSIGN(const FirstAxis first, TakeFirstAxis(window, x_shape[2].size, taps));
+  auto attrs = window.As<ConvAttrs>();
+  ONCILLA_ASSIGN(attrs.groups, b.Int("group", 1));
+  ONCILLA_ASSIGN(ValueId x, b.Transpose(b.in(0), {0, 2, 1, 3, 4, 5}, "first_axis"));
+  if (first.before > 0 || first.behind > 0) {
+    const ValueId pads = b.Ints({0, first.before, 0, 0, 0, 0, 0, first.behind, 0, 0, 0, 0});
+    ONCILLA_ASSIGN(x, b.Add("Pad", {}, {x, pads}, "padded"));
+  }
+  ValueId sum = kNoValue;
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    const std::string name = StrCat("tap", tap);
+    const int64_t begin = tap * first.dilation, end = begin + (first.out - 1) * first.stride + 1;
+    ONCILLA_ASSIGN(
+        ValueId rows,
+        b.Add("Slice", {}, {x, b.Ints({begin}), b.Ints({end}), b.Ints({1}), b.Ints({first.stride})},
+              name + "_rows"));
+    const std::vector<int64_t> merged = {-1, x_shape[1].size, x_shape[3].size, x_shape[4].size,
+                                         x_shape[5].size};
+    ONCILLA_ASSIGN(rows, b.Add("Reshape", {}, {rows, b.Ints(merged)}, name + "_batch"));
+    ONCILLA_ASSIGN(rows, b.ChannelsLast(rows, 5, name + "_channels_last"));
+    const ValueId at = b.Constant(Tensor::ScalarInt64(tap));
+    ONCILLA_ASSIGN(ValueId part, b.Add(GatherAttrs{.axis = 2}, {b.in(1), at}, name + "_part"));
+    ONCILLA_ASSIGN(part, FilterLast(b, part, 5, name + "_filter"));
+    ONCILLA_ASSIGN(const ValueId product,
+                   b.Add(attrs, {rows, part, tap == 0 ? b.in(2) : kNoValue}, name + "_product"));
+    if (sum == kNoValue) {
+      sum = product;
+    } else {
+      ONCILLA_ASSIGN(sum, b.Add("Add", {}, {sum, product}, name + "_sum"));
+    }
+  }
+  ONCILLA_ASSIGN(const ValueId y, b.ChannelsFirst(sum, 5, "channels_first"));
+  const PartialShape made = b.fact(y).shape;
+  std::vector<int64_t> apart = {-1, first.out};
+  for (int axis = 1; axis < 5; ++axis) {
+    if (!made[axis].known()) return Unsupported("with 4 spatial axes of unknown sizes");
+    apart.push_back(made[axis].size);
+  }
+  ONCILLA_ASSIGN(const ValueId six, b.Add("Reshape", {}, {y, b.Ints(std::move(apart))}, "apart"));
+  return One(b.Transpose(six, {0, 2, 1, 3, 4, 5}, ""));
 }
 
 Result<Values> LowerConv(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const int rank, ConvRank(b));
+  ONCILLA_ASSIGN(const int rank, ConvRank(b, 6));
+  if (rank == 6) return LowerConvOfFour(b);
   ONCILLA_TRY(CheckKernelShape(b, rank - 2));
   ONCILLA_ASSIGN(const Window window, ReadOnnxWindow(b, rank - 2, true));
   auto attrs = window.As<ConvAttrs>();
   ONCILLA_ASSIGN(attrs.groups, b.Int("group", 1));
-  ONCILLA_ASSIGN(const ValueId filter, FilterLast(b, rank));
+  ONCILLA_ASSIGN(const ValueId filter, FilterLast(b, b.in(1), rank, "filter"));
   ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
   ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {x, filter, b.in(2)}, "inner"));
   return One(b.ChannelsFirst(y, rank));
 }
 
 Result<Values> LowerConvTranspose(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const int rank, ConvRank(b));
+  ONCILLA_ASSIGN(const int rank, ConvRank(b, 5));
   const int spatial = rank - 2;
   ONCILLA_TRY(CheckKernelShape(b, spatial));
   ONCILLA_ASSIGN(const Window window, ReadOnnxWindow(b, spatial, true));
@@ -75,7 +166,7 @@ Result<Values> LowerConvTranspose(OnnxLowering& b) {
     if (attrs.auto_pad != "same_upper") attrs.auto_pad = "same_lower";
     attrs.pads.clear();
   }
-  ONCILLA_ASSIGN(const ValueId filter, FilterLast(b, rank));
+  ONCILLA_ASSIGN(const ValueId filter, FilterLast(b, b.in(1), rank, "filter"));
   ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
   ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {x, filter, b.in(2), sizes}, "inner"));
   return One(b.ChannelsFirst(y, rank));

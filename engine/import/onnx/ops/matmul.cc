@@ -70,7 +70,7 @@ Result<Values> LowerGemm(OnnxLowering& b) {
 
 Result<Values> LowerEquation(OnnxLowering& b) {
   ONCILLA_ASSIGN(std::string equation, b.String("equation", ""));
-  return LowerEinsum(b, std::move(equation));
+  return LowerEinsum(b, std::move(equation), LabelSizes::kStretch);
 }
 
 constexpr OnnxOpRow kRows[] = {

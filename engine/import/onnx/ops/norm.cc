@@ -1,5 +1,6 @@
 // ONNX's normalisations and softmaxes. Canonical ops that work on channels have them last.
 #include <algorithm>
+#include <limits>
 
 #include "engine/import/onnx/lowering.h"
 
@@ -12,10 +13,21 @@ Result<ValueId> AddSoftmax(OnnxLowering& b, ValueId x, int64_t axis, std::string
     return b.Add(SoftmaxAttrs{.axis = axis, .log = b.op() == "LogSoftmax"}, {x}, role);
   }
   // Hardmax: one at the first maximum, zero elsewhere.
-  ONCILLA_ASSIGN(const ValueId place, b.Add("ArgMax", ArgAttrs{.axis = axis}, {x}, "place"));
   const PartialShape shape = b.fact(x).shape;
   if (!shape.ranked()) return Unsupported("the rank of the input is not known");
   ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, shape.rank()));
+  if (shape[at].known() && shape[at].size == 0) return b.Add("Identity", {}, {x}, role);
+  ValueId choices = x;
+  if (!shape[at].known()) {
+    // An axis that turns out to be empty has nothing to choose; one number more never is the first
+    // maximum of others.
+    std::vector<int64_t> pads(2 * static_cast<size_t>(shape.rank()), 0);
+    pads[static_cast<size_t>(shape.rank() + at)] = 1;
+    ONCILLA_ASSIGN(const ValueId least,
+                   b.Scalar(b.fact(x).dtype, -std::numeric_limits<double>::infinity()));
+    ONCILLA_ASSIGN(choices, b.Add("Pad", {}, {x, b.Ints(std::move(pads)), least}, "choices"));
+  }
+  ONCILLA_ASSIGN(const ValueId place, b.Add("ArgMax", ArgAttrs{.axis = axis}, {choices}, "place"));
   ONCILLA_ASSIGN(const ValueId depth, b.Sizes(x, at, at + 1, "depth"));
   ONCILLA_ASSIGN(const ValueId values,
                  b.Cast(b.Constant(Tensor::Of<float>(DType::kF32, {2}, std::array{0.0f, 1.0f})),

@@ -27,23 +27,31 @@ Result<Pool> ReadPool(OnnxLowering& b) {
   return pool;
 }
 
-// Indices count row by row; this converts them if a model wants the last two axes counted column by
-// column.
+// Indices count with the last axis fastest; this converts them if a model wants the first spatial
+// axis to be the fastest.
 Result<ValueId> ColumnMajor(OnnxLowering& b, ValueId places, int rank) {
+  if (rank == 3) return places;
   const PartialShape shape = b.in_fact(0).shape;
-  if (rank != 4 || !shape.ranked() || !shape[2].known() || !shape[3].known()) {
-    return Unsupported("indices in column-major order of a picture of unknown size");
+  int64_t count = 1;
+  for (int axis = 2; axis < rank; ++axis) {
+    if (!shape.ranked() || !shape[axis].known()) {
+      return Unsupported("indices in column-major order of an input of unknown size");
+    }
+    count = SaturatingMul(count, std::max<int64_t>(shape[axis].size, 1));
   }
-  const int64_t height = shape[2].size, width = shape[3].size;
   const auto number = [&](int64_t v) { return b.Constant(Tensor::ScalarInt64(v)); };
-  ONCILLA_ASSIGN(const ValueId within,
-                 b.Add("FloorMod", {}, {places, number(height * width)}, "within"));
-  ONCILLA_ASSIGN(const ValueId base, b.Add("Sub", {}, {places, within}, "base"));
-  ONCILLA_ASSIGN(const ValueId row, b.Add("FloorDiv", {}, {within, number(width)}, "row"));
-  ONCILLA_ASSIGN(const ValueId column, b.Add("FloorMod", {}, {within, number(width)}, "column"));
-  ONCILLA_ASSIGN(const ValueId start, b.Add("Mul", {}, {column, number(height)}, "start"));
-  ONCILLA_ASSIGN(const ValueId place, b.Add("Add", {}, {start, row}, "place"));
-  return b.Add("Add", {}, {base, place}, "places");
+  ONCILLA_ASSIGN(ValueId rest, b.Add("FloorMod", {}, {places, number(count)}, "within"));
+  ONCILLA_ASSIGN(ValueId place, b.Add("Sub", {}, {places, rest}, "base"));
+  for (int axis = rank - 1; axis >= 2; --axis) {
+    const int64_t size = std::max<int64_t>(shape[axis].size, 1);
+    count /= size;
+    const std::string name = StrCat("axis", axis);
+    ONCILLA_ASSIGN(const ValueId at, b.Add("FloorMod", {}, {rest, number(size)}, name));
+    ONCILLA_ASSIGN(rest, b.Add("FloorDiv", {}, {rest, number(size)}, name + "_rest"));
+    ONCILLA_ASSIGN(const ValueId step, b.Add("Mul", {}, {at, number(count)}, name + "_step"));
+    ONCILLA_ASSIGN(place, b.Add("Add", {}, {place, step}, axis == 2 ? "places" : name + "_sum"));
+  }
+  return place;
 }
 
 Result<Values> LowerMaxPool(OnnxLowering& b) {
@@ -94,18 +102,29 @@ Result<Values> LowerLpPool(OnnxLowering& b) {
 Result<Values> LowerGlobalPool(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   std::string_view op = "ReduceMean";
+  int64_t power = 1;  // of the magnitudes that are summed
   if (b.op() == "GlobalMaxPool") op = "ReduceMax";
   if (b.op() == "GlobalLpPool") {
     ONCILLA_ASSIGN(const int64_t p, NormOrder(b));
-    if (p != 1 && p != 2) return Unsupported("with p = ", p);
-    op = p == 1 ? "ReduceL1" : "ReduceL2";
+    if (p < 1) return InvalidArgument("p is ", p);
+    op = p == 1 ? "ReduceL1" : p == 2 ? "ReduceL2" : "ReduceSum";
+    power = p > 2 ? p : 1;
   }
   std::vector<int64_t> axes;
   for (int64_t i = 1; i < rank - 1; ++i) axes.push_back(i);
   if (axes.empty()) return Unsupported("without spatial axes");
-  ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
-  ONCILLA_ASSIGN(const ValueId y,
+  ONCILLA_ASSIGN(ValueId x, b.ChannelsLast(b.in(0), rank));
+  if (power > 1) {
+    ONCILLA_ASSIGN(const ValueId size, b.Add("Abs", {}, {x}, "magnitudes"));
+    ONCILLA_ASSIGN(const ValueId p, b.Scalar(b.dtype(), static_cast<double>(power)));
+    ONCILLA_ASSIGN(x, b.Add("Pow", {}, {size, p}, "powers"));
+  }
+  ONCILLA_ASSIGN(ValueId y,
                  b.Add(op, ReduceAttrs{.keep_dims = true}, {x, b.Ints(std::move(axes))}, "inner"));
+  if (power > 1) {
+    ONCILLA_ASSIGN(const ValueId root, b.Scalar(b.dtype(), 1 / static_cast<double>(power)));
+    ONCILLA_ASSIGN(y, b.Add("Pow", {}, {y, root}, "root"));
+  }
   return One(b.ChannelsFirst(y, rank));
 }
 

@@ -172,6 +172,24 @@ Result<ValueId> ByteRecurrent(OnnxLowering& b, int64_t d, ValueId recurrent,
   return b.Add("Mul", {}, {y, scale}, in + "recurrent");
 }
 
+// The last state of samples without steps is zero in ONNX Runtime, whatever state they begin with.
+Status ClearWithoutSteps(OnnxLowering& b, const std::string& in, Values& out) {
+  if (!b.has(4)) return {};
+  ValueId some = kNoValue;
+  for (size_t k = 1; k < out.size(); ++k) {
+    if (!b.has(4 + k) || !b.wants(k)) continue;
+    if (some == kNoValue) {
+      ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.dtype(4), 0));
+      ONCILLA_ASSIGN(some, b.Add("Greater", {}, {b.in(4), zero}, in + "has_steps"));
+      ONCILLA_ASSIGN(some, b.Unsqueeze(some, {1}, in + "rows_with_steps"));
+    }
+    ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.fact(out[k]).dtype, 0));
+    ONCILLA_ASSIGN(out[k],
+                   b.Add("Where", {}, {some, out[k], zero}, StrCat(in, "state_with_steps", k)));
+  }
+  return {};
+}
+
 // The outputs of one direction: y[T, N, H], h[N, H] and for an Lstm c[N, H].
 Result<Values> LowerDirection(OnnxLowering& b, const Layer& layer, int64_t d, ValueId x) {
   const std::string in = layer.directions == 2 ? (d == 0 ? "forward_" : "backward_") : "";
@@ -225,7 +243,10 @@ Result<Values> LowerDirection(OnnxLowering& b, const Layer& layer, int64_t d, Va
     inputs.push_back(candidate);
   }
   const std::string op = layer.bytes ? "ByteLstm" : layer.op;
-  return b.AddAll(op, layer.attrs[static_cast<size_t>(d)], std::move(inputs), in + "layer");
+  ONCILLA_ASSIGN(Values out, b.AddAll(op, layer.attrs[static_cast<size_t>(d)], std::move(inputs),
+                                      in + "layer"));
+  ONCILLA_TRY(ClearWithoutSteps(b, in, out));
+  return out;
 }
 
 Result<Values> LowerRecurrent(OnnxLowering& b) {

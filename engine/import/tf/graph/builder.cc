@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/graph/at_node.h"
 #include "engine/import/tf/graph/control.h"
 #include "engine/import/tf/op_kinds.h"
 #include "engine/ops/control.h"
@@ -149,7 +150,7 @@ Status TfBuilder::AddNode(size_t i) {
     return {};
   }
   if (!Details(status).node.empty()) return status;
-  return WithNode(In(status, StrCat("node '", node.name, "' (", node.op(), ")")), node.name);
+  return AtNode(status, node.name, node.op());
 }
 
 Result<Values> TfBuilder::Lower(const TfFlatNode& node, const TfOpRow* row) {

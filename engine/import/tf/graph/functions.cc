@@ -2,6 +2,7 @@
 // flat nodes that fetches need.
 #include "engine/import/tf/graph/functions.h"
 
+#include "engine/graph/at_node.h"
 #include "engine/import/tf/graph/flattener.h"
 
 namespace oncilla {
@@ -57,7 +58,7 @@ Result<TfFlatGraph> Flattener::Run() {
 Status Flattener::Fail(const Site& site, Status status) const {
   const TfNode& node = NodeAt(site);
   const std::string name = frames_[site.frame]->prefix + std::string(node.name);
-  return WithNode(In(std::move(status), StrCat("node '", name, "' (", node.op, ")")), name);
+  return AtNode(std::move(status), name, node.op);
 }
 
 Result<int> Flattener::AddFrame(const TfBody* body, const TfFunction* function, int caller_frame,

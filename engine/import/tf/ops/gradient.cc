@@ -125,8 +125,8 @@ Result<Values> LowerMirrorPadGrad(TfLowering& b) {
   const ValueId count = f("ReduceProd", {sizes});
   const ValueId zero = f.Number(DType::kI64, 0), one = f.Number(DType::kI64, 1);
   const ValueId places = f("Reshape", {f("Range", {zero, count, one}), sizes});
-  const ValueId from =
-      f(PadAttrs{.mode = mode == "REFLECT" ? "reflect" : "symmetric"}, {places, pads});
+  const ValueId from = f(
+      PadAttrs{.mode = mode == "REFLECT" ? "reflect" : "symmetric", .once = true}, {places, pads});
   const ValueId list = f("Reshape", {from, f.Ints({-1, 1})});
   const ValueId updates = f("Reshape", {b.in(0), f.Ints({-1})});
   const ValueId flat = f("Fill", {f("Reshape", {count, f.Ints({1})}), f.Number(b.dtype(), 0)});
@@ -160,7 +160,7 @@ Result<Values> LowerResizeGrad(TfLowering& b) {
   attrs.mode = nearest ? "nearest" : b.op() == "ResizeBicubicGrad" ? "cubic" : "linear";
   if (nearest) {
     if (centers) attrs.coordinates = "tf_half_pixel";
-    attrs.nearest = corners ? "round_prefer_ceil" : "floor";
+    attrs.nearest = corners ? "round" : "floor";
   }
   if (attrs.mode == "cubic") {
     attrs.cubic_steps = 1024;

@@ -77,7 +77,7 @@ Result<Values> LowerFusedMatMul(TfLowering& b) {
 
 Result<Values> LowerEquation(TfLowering& b) {
   ONCILLA_ASSIGN(std::string equation, b.attrs().String("equation"));
-  return LowerEinsum(b, std::move(equation));
+  return LowerEinsum(b, std::move(equation), LabelSizes::kEqual);
 }
 
 constexpr TfOpRow kRows[] = {

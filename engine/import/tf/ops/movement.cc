@@ -122,7 +122,8 @@ Result<Values> LowerMirrorPad(TfLowering& b) {
   ONCILLA_ASSIGN(const std::string mode, b.attrs().String("mode"));
   if (mode != "REFLECT" && mode != "SYMMETRIC") return Unsupported("mode ", mode);
   ONCILLA_ASSIGN(const ValueId pads, PadsOf(b, 1));
-  return One(b.Add(PadAttrs{.mode = mode == "REFLECT" ? "reflect" : "symmetric"}, {b.in(0), pads}));
+  return One(b.Add(PadAttrs{.mode = mode == "REFLECT" ? "reflect" : "symmetric", .once = true},
+                   {b.in(0), pads}));
 }
 
 Result<Values> LowerBlocks(TfLowering& b) {

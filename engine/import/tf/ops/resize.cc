@@ -32,7 +32,7 @@ Result<Values> LowerBilinear(TfLowering& b) {
 
 Result<Values> LowerNearest(TfLowering& b) {
   ONCILLA_ASSIGN(ResizeAttrs attrs, Rule(b, "nearest", "tf_half_pixel"));
-  attrs.nearest = attrs.coordinates == "align_corners" ? "round_prefer_ceil" : "floor";
+  attrs.nearest = attrs.coordinates == "align_corners" ? "round" : "floor";
   return One(b.Add(attrs, {b.in(0), b.in(1)}));
 }
 

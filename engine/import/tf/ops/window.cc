@@ -68,7 +68,8 @@ Result<ValueId> MirrorPadded(TfLowering& b, ValueId x, size_t paddings) {
   ONCILLA_ASSIGN(const std::string mode, b.attrs().String("mode"));
   if (mode != "REFLECT" && mode != "SYMMETRIC") return Unsupported("mode ", mode);
   ONCILLA_ASSIGN(const ValueId pads, PadsOf(b, paddings));
-  return b.Add(PadAttrs{.mode = mode == "REFLECT" ? "reflect" : "symmetric"}, {x, pads}, "padded");
+  return b.Add(PadAttrs{.mode = mode == "REFLECT" ? "reflect" : "symmetric", .once = true},
+               {x, pads}, "padded");
 }
 
 Result<Values> ConvOf(TfLowering& b, ValueId x, size_t filter) {

@@ -27,7 +27,7 @@ Result<Values> LowerBilinear(TfliteLowering& b) {
 
 Result<Values> LowerNearest(TfliteLowering& b) {
   ONCILLA_ASSIGN(ResizeAttrs attrs, Rule(b, 0, "nearest", "tf_half_pixel"));
-  attrs.nearest = attrs.coordinates == "align_corners" ? "round_prefer_ceil" : "floor";
+  attrs.nearest = attrs.coordinates == "align_corners" ? "round" : "floor";
   return One(b.Add(attrs, {b.in(0), b.in(1)}));
 }
 

@@ -71,7 +71,8 @@ Result<Values> LowerMirrorPad(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t mode, b.Enum(0));
   if (mode != 0 && mode != 1) return Unsupported("mode ", mode);
   ONCILLA_ASSIGN(const ValueId pads, PadsOf(b, 1));
-  return One(b.Add(PadAttrs{.mode = mode == 0 ? "reflect" : "symmetric"}, {b.in(0), pads}));
+  return One(
+      b.Add(PadAttrs{.mode = mode == 0 ? "reflect" : "symmetric", .once = true}, {b.in(0), pads}));
 }
 
 Result<Values> LowerDepthToSpace(TfliteLowering& b) {
