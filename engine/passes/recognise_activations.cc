@@ -14,6 +14,9 @@ constexpr size_t kMaxNodes = 12;
 // About four float roundings: written out, these functions lose some digits to cancellation. The
 // two forms of Gelu differ by 5e-4, so they are told apart.
 constexpr double kTolerance = 2e-6;
+// The same of f16, whose roundings hide what tells the two forms of Gelu apart: the nearer one is
+// meant.
+constexpr double kHalfTolerance = 2e-3;
 
 struct Activation {
   std::string_view op;
@@ -27,6 +30,19 @@ const std::vector<Activation>& Activations() {
       {"Sigmoid", {}},   {"Mish", {}}, {"Softplus", {}},
   };
   return *list;
+}
+
+// The largest difference, absolute below one and relative above; infinite where x is NaN. Written
+// out in f16, some functions are infinite where they should not be (the logarithm of an
+// exponential): what `finite` excepts.
+double Deviation(std::span<const float> x, std::span<const float> y, bool finite) {
+  double most = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (finite && !std::isfinite(x[i]) && std::abs(y[i]) > 8) continue;
+    const double own = std::abs(double{x[i]} - y[i]) / (1 + std::abs(double{y[i]}));
+    if (!(own <= most)) most = std::isnan(own) ? HUGE_VAL : own;
+  }
+  return most;
 }
 
 // A fine grid where the functions bend, and powers of two in the range where they are straight.
@@ -73,10 +89,12 @@ class Recogniser {
   // The ops that such an expression can end in; nothing else is examined.
   bool CanEnd(const Node& node) const {
     for (std::string_view op : {"Mul", "Div", "Min", "Max", "Clip", "Log", "Reciprocal"}) {
-      if (node.op->name == op) return graph_.fact(node.outputs[0]).dtype == DType::kF32;
+      if (node.op->name == op) return Takes(graph_.fact(node.outputs[0]).dtype);
     }
     return false;
   }
+
+  static bool Takes(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF16; }
 
   static bool Belongs(const Node& node) {
     return node.op->elementwise != nullptr && node.op->name != "Cast" &&
@@ -86,8 +104,7 @@ class Recogniser {
   Result<const Activation*> Recognise(const Subgraph& subgraph) {
     const Fact& entry = graph_.fact(subgraph.entry);
     const Fact& exit = graph_.fact(subgraph.exit);
-    if (entry.dtype != DType::kF32 || !entry.shape.ranked() ||
-        entry.shape.rank() != exit.shape.rank()) {
+    if (!Takes(entry.dtype) || !entry.shape.ranked() || entry.shape.rank() != exit.shape.rank()) {
       return nullptr;
     }
     for (uint32_t n : subgraph.nodes) {
@@ -101,13 +118,31 @@ class Recogniser {
     const int64_t count = points_.elements();
     Shape shape{count};
     while (shape.rank() < exit.shape.rank()) shape.Insert(0, 1);
-    auto y = ComputeSubgraph(graph_, subgraph, points_.Reshaped(shape), cpu_);
-    if (!y.ok() || y->elements() != count) return nullptr;
-    const Tensor flat = y->Reshaped({count});
+    // All points are numbers of f16 as well.
+    ONCILLA_ASSIGN(const Tensor x, Cast(points_, entry.dtype));
+    auto y = ComputeSubgraph(graph_, subgraph, x.Reshaped(shape), cpu_);
+    if (!y.ok() || y->elements() != count || y->dtype() != entry.dtype) return nullptr;
+    ONCILLA_ASSIGN(const Tensor computed, Cast(*y, DType::kF32));
+    const bool half = entry.dtype == DType::kF16;
+    const Activation* nearest = nullptr;
+    double least = half ? kHalfTolerance : kTolerance;
     for (size_t i = 0; i < known_.size(); ++i) {
-      if (Agree(flat, known_[i], kTolerance)) return &Activations()[i];
+      const double own = Deviation(computed.As<float>(), known_[i].As<float>(), half);
+      if (own <= least) {
+        least = own;
+        nearest = &Activations()[i];
+      }
     }
-    return nullptr;
+    return nearest;
+  }
+
+  Result<Tensor> Cast(const Tensor& x, DType to) {
+    if (x.dtype() == to) return x;
+    const AttrMap attrs = {{"to", to}};
+    const Facts in = {Fact::Of(x.desc())}, out = {Fact::Of({to, x.shape()})};
+    ONCILLA_ASSIGN(auto y, cpu_.Evaluate({graph_.ops().Find("Cast"), &attrs, in, out, "Cast"},
+                                         std::vector<Tensor>{x}));
+    return std::move(y[0]);
   }
 
   Status ComputeKnown() {

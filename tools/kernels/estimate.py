@@ -165,7 +165,8 @@ class Trips:
 
     def find_hot(self, loops):
         if self.multiplies:
-            best = max(loops, key=lambda l: (self.own(l, isa.MULTIPLIES), l[0] - l[1]), default=None)
+            # Behind a loop of few matrix instructions there may be one of an activation's many multiply-adds.
+            best = max(loops, key=lambda l: (self.own(l, ("mma",)), self.own(l, isa.MULTIPLIES), l[0] - l[1]), default=None)
             if best and self.own(best, isa.MULTIPLIES):
                 return best
         return max(loops, key=lambda l: (self.own(l, ("ldg", "lds")), l[0] - l[1]), default=None)

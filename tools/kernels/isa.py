@@ -96,7 +96,7 @@ def nvidia_kernels(listing, facts, arch):
 def amd_class(op):
     if re.match(r"v_(pk_fma|pk_fmac)_f(32|16)|v_dot2", op):
         return "fma2", 0
-    if re.match(r"v_(fma|fmac|mad|mac|dual_fmac)_(f|legacy)", op):
+    if re.match(r"v_(fma|fmac|mad|mac|dual_fmac)_(f|legacy|mix)", op):
         return "fma", 0
     if re.match(r"v_(mfma|wmma)", op):
         return "mma", 0

@@ -3,26 +3,32 @@
 
 #include <cstring>
 
+#include "engine/base/half.h"
 #include "tests/unit/support/pass_parts.h"
 
 namespace oncilla {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::OpsOf;
 using testing::Scalar;
 
 // Builds graphs in the order that a formula is read in.
 class Formula {
  public:
-  explicit Formula(Shape shape) : graph_(OpSet::Builtin()) {
-    x = graph_.AddInput("x", Fact::Of(DType::kF32, std::move(shape)));
+  explicit Formula(Shape shape, DType dtype = DType::kF32)
+      : graph_(OpSet::Builtin()), dtype_(dtype) {
+    x = graph_.AddInput("x", Fact::Of(dtype, std::move(shape)));
   }
   ValueId operator()(std::string_view op, std::vector<ValueId> inputs, AttrMap attrs = {}) {
     const std::string name = StrCat(op, ++count_);
     return graph_.Add(name, op, std::move(attrs), std::move(inputs)).value();
   }
-  ValueId number(float value) { return graph_.AddConstant(Scalar(value)); }
+  ValueId number(float value) {
+    if (dtype_ == DType::kF32) return graph_.AddConstant(Scalar(value));
+    return graph_.AddConstant(Tensor::Of<Half>(DType::kF16, {}, std::vector{Half(value)}));
+  }
   ValueId vector(std::vector<float> values, Shape shape) {
     return graph_.AddConstant(Tensor::Of<float>(DType::kF32, std::move(shape), values));
   }
@@ -40,6 +46,7 @@ class Formula {
 
  private:
   Graph graph_;
+  const DType dtype_;
   int count_ = 0;
 };
 
@@ -87,6 +94,38 @@ TEST_F(Activations, GeluByTanhIsToldApart) {
   const Graph after = After(graph, {{"recognise", &RecogniseActivations}});
   EXPECT_THAT(Print(after), HasSubstr("Gelu(%0) {approximate=true}"));
   ExpectSameResults(graph, after, 2e-6);
+}
+
+// Networks in f16 have these functions with constants and steps in f16.
+TEST_F(Activations, OfHalf) {
+  const auto printed = [&](const Graph& graph) {
+    return Print(After(graph, {{"recognise", &RecogniseActivations}}));
+  };
+  Formula erf({2, 100}, DType::kF16);
+  const ValueId e = erf("Erf", {erf("Div", {erf.x, erf.number(1.41421356f)})});
+  const ValueId scaled = erf("Mul", {erf.x, erf("Add", {e, erf.number(1)})});
+  const std::string exact = printed(erf.Finish(erf("Mul", {scaled, erf.number(0.5f)})));
+  EXPECT_THAT(exact, HasSubstr("Gelu(%0)"));
+  EXPECT_THAT(exact, Not(HasSubstr("approximate")));
+
+  Formula tanh({2, 100}, DType::kF16);
+  const ValueId cube = tanh("Mul", {tanh("Mul", {tanh.x, tanh.x}), tanh.x});
+  const ValueId inner = tanh("Add", {tanh.x, tanh("Mul", {cube, tanh.number(0.044715f)})});
+  const ValueId t = tanh("Tanh", {tanh("Mul", {inner, tanh.number(0.7978845608f)})});
+  const ValueId half = tanh("Mul", {tanh.x, tanh.number(0.5f)});
+  const Graph by_tanh = tanh.Finish(tanh("Mul", {half, tanh("Add", {t, tanh.number(1)})}));
+  EXPECT_THAT(printed(by_tanh), HasSubstr("Gelu(%0) {approximate=true}"));
+
+  Formula silu({2, 100}, DType::kF16);
+  EXPECT_THAT(printed(silu.Finish(silu("Mul", {silu.x, silu("Sigmoid", {silu.x})}))),
+              HasSubstr("Silu(%0)"));
+  // A Silu with another factor, and one that ends at sixteen.
+  Formula quick({2, 100}, DType::kF16);
+  const ValueId s = quick("Sigmoid", {quick("Mul", {quick.x, quick.number(1.702f)})});
+  EXPECT_THAT(printed(quick.Finish(quick("Mul", {quick.x, s}))), HasSubstr("Sigmoid"));
+  Formula capped({2, 100}, DType::kF16);
+  const ValueId swish = capped("Mul", {capped.x, capped("Sigmoid", {capped.x})});
+  EXPECT_THAT(printed(capped.Finish(capped("Min", {swish, capped.number(16)}))), HasSubstr("Min"));
 }
 
 TEST_F(Activations, HardSwishOfMobileNets) {
