@@ -68,9 +68,6 @@ def resizes():
         Case(f"edge_resize_{rule}_crop", "Resize", {"x": line(6), "roi": f32(0, 0, 0.1, 1, 1, 0.9), "scales": None,
                                                     "sizes": np.array([1, 1, 10], np.int64)}, opset=13, fixed=["roi", "sizes"],
              mode="nearest", coordinate_transformation_mode="tf_crop_and_resize", nearest_mode=rule, extrapolation_value=-9.0)
-    for scales in ((1, 2, 2, 1), (1, 0.5, 0.5, 1), (2, 1, 1, 1)):
-        x = np.arange(16, dtype=np.float32).reshape(1, 2, 4, 2)
-        Case("edge_resize10_fed_" + "_".join(str(int(10 * s)) for s in scales), "Resize", {"x": x, "s": f32(*scales)}, opset=10)
 
 
 def empties():

@@ -71,9 +71,9 @@ int main(int argc, char** argv) {
   Need(oncilla_runtime_device(runtime, 0, &device));
   EXPECT(strcmp(device.backend, "cpu") == 0);
   EXPECT(strcmp(device.name, "/job:localhost/replica:0/task:0/device:CPU:0") == 0);
-  oncilla_status* wrong = oncilla_runtime_device(runtime, 999, &device);
-  EXPECT(strcmp(oncilla_status_stage(wrong), "options") == 0);
-  EXPECT(Refused(wrong, ONCILLA_INVALID_ARGUMENT));
+  oncilla_status* out_of_range = oncilla_runtime_device(runtime, 999, &device);
+  EXPECT(strcmp(oncilla_status_stage(out_of_range), "options") == 0);
+  EXPECT(Refused(out_of_range, ONCILLA_INVALID_ARGUMENT));
 
   /* Structs: a short one has defaults for the rest, a longer one must have a zero tail. */
   struct {

@@ -143,17 +143,30 @@ std::string SignatureText(const Signature& signature, const Signature* chosen) {
 std::vector<TensorInfo> SizedOutputs(const Inspected& in) {
   std::vector<TensorInfo> outputs = in.opened.signature->outputs;
   const Graph& graph = in.executor->compiled().graph;
+  // Other names of sizes are the graph's own.
+  const auto is_stated = [&in](const std::string& name) {
+    const std::vector<TensorInfo>& inputs = in.opened.signature->inputs;
+    return std::ranges::any_of(inputs, [&name](const TensorInfo& input) {
+      return input.shape.ranked() && std::ranges::any_of(input.shape.dims(), [&name](const Dim& d) {
+               return d.name == name;
+             });
+    });
+  };
   for (TensorInfo& info : outputs) {
     const auto found = std::find_if(graph.outputs().begin(), graph.outputs().end(),
                                     [&](const NamedValue& v) { return v.name == info.name; });
     if (found == graph.outputs().end()) continue;
-    const PartialShape& known = graph.fact(found->value).shape;
-    if (!known.ranked() || info.kind != TensorInfo::Kind::kTensor) continue;
-    if (!info.shape.ranked()) info.shape = known;
-    if (info.shape.rank() != known.rank()) continue;
-    for (int i = 0; i < known.rank(); ++i) {
-      const Dim& dim = info.shape[i];
-      if (!dim.known() && (known[i].known() || dim.name.empty())) info.shape[i] = known[i];
+    const Fact& fact = graph.fact(found->value);
+    if (info.kind != TensorInfo::Kind::kTensor || fact.kind != ValueKind::kTensor) continue;
+    if (info.dtype == DType::kInvalid) info.dtype = fact.dtype;
+    if (!fact.shape.ranked()) continue;
+    if (!info.shape.ranked()) info.shape = PartialShape::OfRank(fact.shape.rank());
+    if (info.shape.rank() != fact.shape.rank()) continue;
+    for (int i = 0; i < fact.shape.rank(); ++i) {
+      const Dim& known = fact.shape[i];
+      Dim& dim = info.shape[i];
+      const bool named = !known.name.empty() && is_stated(known.name);
+      if (!dim.known() && (known.known() || (dim.name.empty() && named))) dim = known;
     }
   }
   return outputs;

@@ -4,6 +4,8 @@
 // last axis of size two, for the real and imaginary parts. Only these rows see such tensors; the
 // importer uses them for every node that has a complex type among its attributes. Where complex
 // tensors enter or leave the model, it converts between both forms.
+#include <array>
+
 #include "engine/import/lowering/shared_ops.h"
 #include "engine/import/tf/ops/signal_fourier.h"
 
@@ -224,16 +226,37 @@ Result<Values> LowerConcat(TfLowering& b) {
 Result<Values> LowerStridedSlice(TfLowering& b) {
   ONCILLA_ASSIGN(StridedSliceAttrs attrs, ReadSliceMasks(b));
   if (attrs.ellipsis_mask == 0) return One(b.Add(attrs, b.all_inputs()));
-  ONCILLA_ASSIGN(std::vector<int64_t> begin, b.KnownInts(1, "begin"));
-  ONCILLA_ASSIGN(std::vector<int64_t> end, b.KnownInts(2, "end"));
-  ONCILLA_ASSIGN(std::vector<int64_t> strides, b.KnownInts(3, "strides"));
-  if (begin.size() > 30) return InvalidArgument("begin has ", begin.size(), " elements");
-  attrs.begin_mask |= int64_t{1} << begin.size();
-  attrs.end_mask |= int64_t{1} << begin.size();
-  begin.push_back(0);
-  end.push_back(0);
-  strides.push_back(1);
-  return One(b.Add(attrs, {b.in(0), b.Ints(begin), b.Ints(end), b.Ints(strides)}));
+  const Dim count = b.in_fact(1).shape.elements();
+  if (!count.known()) return Unsupported("how many axes are sliced is not known");
+  if (count.size > 30) return InvalidArgument("begin has ", count.size, " elements");
+  attrs.begin_mask |= int64_t{1} << count.size;
+  attrs.end_mask |= int64_t{1} << count.size;
+  Complex c(b);
+  Values inputs = {b.in(0)};
+  for (size_t i = 1; i < 4; ++i) {
+    const int64_t parts = i == 3 ? 1 : 0;
+    if (AllIntsKnown(b.in_fact(i))) {
+      ONCILLA_ASSIGN(std::vector<int64_t> list, b.KnownInts(i, "begin, end or strides"));
+      list.push_back(parts);
+      inputs.push_back(b.Ints(std::move(list)));
+      continue;
+    }
+    ONCILLA_ASSIGN(const ValueId wide, c.Op(CastAttrs{DType::kI64}, {b.in(i)}));
+    ONCILLA_ASSIGN(const ValueId list, c.Op(ConcatAttrs{.axis = 0}, {wide, b.Ints({parts})}));
+    inputs.push_back(list);
+  }
+  return One(b.Add(attrs, std::move(inputs)));
+}
+
+// With zeros, and none for the parts.
+Result<Values> LowerPad(TfLowering& b) {
+  Complex c(b);
+  ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(1), DType::kI64, "wide"));
+  const ValueId none = b.Constant(Tensor::Int64s(std::array<int64_t, 2>{}).Reshaped({1, 2}));
+  ONCILLA_ASSIGN(const ValueId pairs, c.Op(ConcatAttrs{.axis = 0}, {wide, none}));
+  ONCILLA_ASSIGN(const ValueId sides, b.Transpose(pairs, {1, 0}, "sides"));
+  ONCILLA_ASSIGN(const ValueId pads, c.Op("Reshape", {sides, b.Ints({-1})}));
+  return One(b.Add("Pad", {}, {b.in(0), pads}));
 }
 
 Result<Values> LowerExponential(TfLowering& b) {
@@ -270,6 +293,7 @@ constexpr TfOpRow kRows[] = {
     {"Mean", 2, "", LowerReduce<kMean>},
     {"Neg", 1, "Neg"},
     {"Pack", 1, "", LowerPack},
+    {"Pad", 2, "", LowerPad},
     {"RFFT", 2, "", LowerRfft},
     {"RFFT2D", 2, "", LowerRfft},
     {"RFFT3D", 2, "", LowerRfft},
