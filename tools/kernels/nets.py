@@ -12,8 +12,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 import architectures  # noqa: E402  (beside the bench's other files)
 
-FLOAT, INT64, FLOAT16 = 1, 7, 10  # TensorProto's types
-PACKED = {FLOAT: "f", FLOAT16: "e"}  # their letters in struct
+FLOAT, UINT8, INT8, INT32, INT64, FLOAT16 = 1, 2, 3, 6, 7, 10  # TensorProto's types
+PACKED = {FLOAT: "f", FLOAT16: "e", INT8: "b"}  # their letters in struct
 SMALL = 4096  # elements that are written into the model itself
 PAGE = 4096
 
@@ -76,7 +76,7 @@ class Net(architectures.Builder):
             for key, value in (("location", self.file), ("offset", self.end), ("length", size)):
                 out += message(13, message(1, key) + message(2, str(value)))
             out += number(14, 1)
-            self.large.append((self.end, self.packed(1e-3 * (self.count % 997 + 1))))
+            self.large.append((self.end, struct.pack("<i", self.count) if kind == INT8 else self.packed(1e-3 * (self.count % 997 + 1))))
             self.end += -(-size // PAGE) * PAGE
         self.tensors.append(out)
         return name
@@ -136,9 +136,60 @@ class Net(architectures.Builder):
         return path
 
 
-def pictures(make, batch, real=FLOAT):
+class QuantisedNet(Net):
+    """In bytes, as ONNX Runtime's tools quantise a net of pictures: u8 activations, s8 weights per output channel, and
+    QuantizeLinear and DequantizeLinear around each op that has a form in integers."""
+
+    QUANTISED = ("Conv", "Add", "MaxPool", "GlobalAveragePool", "MatMul")
+    STEP, ZERO = 0.05, 114  # of all activations
+
+    def __init__(self):
+        super().__init__()
+        self.bytes = {}  # values that were quantised and back, by what they were before
+        self.plain = set()  # operands that stay as they are
+
+    def in_bytes(self, x):
+        if x in self.plain:
+            return x
+        if x not in self.bytes:
+            step, zero = self.number(self.STEP), self.constant(UINT8, [], bytes([self.ZERO]))
+            q = super().op("QuantizeLinear", x, step, zero)
+            self.bytes[x] = super().op("DequantizeLinear", q, step, zero)
+        return self.bytes[x]
+
+    def kept(self, value):
+        self.plain.add(value)
+        return value
+
+    def weights(self, *shape, axis):
+        channels, count = shape[axis], math.prod(shape)
+        data = None if count > SMALL else bytes((i * 7 + self.count) % 251 for i in range(count))
+        steps, zeros = self.full(0.01, channels), self.constant(INT8, [channels], bytes(channels))
+        return self.kept(super().op("DequantizeLinear", self.constant(INT8, shape, data), steps, zeros, axis=axis))
+
+    def bias(self, channels):
+        values = self.constant(INT32, [channels], struct.pack("<i", self.count) * channels)
+        steps, zeros = self.full(0.01 * self.STEP, channels), self.constant(INT32, [channels], bytes(4 * channels))
+        return self.kept(super().op("DequantizeLinear", values, steps, zeros, axis=0))
+
+    def conv(self, x, inputs, outputs, kernel, stride=1, groups=1):
+        w = self.weights(outputs, inputs // groups, kernel, kernel, axis=0)
+        return self.op("Conv", x, w, self.bias(outputs), kernel_shape=[kernel] * 2, strides=[stride] * 2,
+                       pads=[kernel // 2] * 4, group=groups)
+
+    def dense(self, x, inputs, outputs):
+        product = self.op("MatMul", x, self.weights(inputs, outputs, axis=1))
+        return self.op("Add", self.kept(product), self.kept(self.normal(outputs, spread=0.1)))
+
+    def op(self, kind, *inputs, **attributes):
+        if kind in self.QUANTISED:
+            inputs = [self.in_bytes(x) for x in inputs]
+        return super().op(kind, *inputs, **attributes)
+
+
+def pictures(make, batch, real=FLOAT, quantised=False):
     def build():
-        net = Net(real=real)
+        net = QuantisedNet() if quantised else Net(real=real)
         net.input("x", [batch, 3, 224, 224])
         return net, [make(net)]
     return build
@@ -211,7 +262,15 @@ NETS = {
 }
 
 
+# Looked at by name only: of AMD's and Intel's kernels, the model does not count the multiply-adds of integers.
+NETS_OF_BYTES = {
+    "resnet50_b1_int8": pictures(architectures.resnet50, 1, quantised=True),
+    "resnet50_b64_int8": pictures(architectures.resnet50, 64, quantised=True),
+    "mobilenet_v2_int8": pictures(architectures.mobilenet_v2, 1, quantised=True),
+}
+
+
 def write(name, folder):
     """The net's files below `folder`; returns the model's path."""
-    net, outputs = NETS[name]()
+    net, outputs = (NETS | NETS_OF_BYTES)[name]()
     return net.save(os.path.join(folder, name), *outputs)

@@ -174,22 +174,43 @@ std::string Statement(const ElementwiseStep& step, size_t index, bool last) {
 
 // How the work-items are laid out.
 struct Grid {
-  bool flat = false;  // one axis of work-items; places are found by division
+  bool flat = false;   // one axis of work-items; places are found by division
+  bool quads = false;  // each takes four elements along the innermost axis
   IndexType index;
   int64_t group = 1, rows = 1;  // work-items of a group along the innermost axes
   std::array<int64_t, 3> groups = {1, 1, 1};
 };
 
-Grid Layout(const BroadcastAxes& axes, std::span<const Shape> shapes, const Capabilities& caps) {
+// Elements of fewer than four bytes are read and written four at a time, so that a work-item of a
+// GPU moves whole words. (Those of CPU devices are vectorised across work-items.)
+bool TakesQuads(const NodeView& node, const BroadcastAxes& axes, const Capabilities& caps) {
+  if (TuningOf(caps).lines || axes.rank == 0 || axes.sizes[axes.rank - 1] % 4 != 0) return false;
+  int64_t least = 8, most = 0;
+  const auto look = [&](const Fact& fact) {
+    if (fact.absent()) return;
+    const int64_t bytes = BytesOf(fact.dtype);
+    least = std::min(least, bytes);
+    most = std::max(most, bytes);
+  };
+  std::ranges::for_each(node.inputs, look);
+  look(node.outputs[0]);
+  return least < 4 && most <= 4;
+}
+
+Grid Layout(const BroadcastAxes& axes, std::span<const Shape> shapes, bool quads,
+            const Capabilities& caps) {
   Grid grid;
+  grid.quads = quads;
+  const int64_t step = quads ? 4 : 1;
   int64_t most = axes.elements;
   for (const Shape& s : shapes) most = std::max(most, s.elements());
   const Tuning& tuning = TuningOf(caps);
-  grid.index = IndexType(most, std::numeric_limits<int32_t>::max() - tuning.flat_group);
+  grid.index = IndexType(most, std::numeric_limits<int32_t>::max() - step * tuning.flat_group);
   const int rank = std::max(axes.rank, 1);
-  const int64_t inner = axes.rank > 0 ? axes.sizes[axes.rank - 1] : 1;
+  const int64_t inner = axes.rank > 0 ? axes.sizes[axes.rank - 1] / step : 1;
   const int64_t second = rank > 1 ? axes.sizes[rank - 2] : 1;
-  const int64_t outer = inner * second == 0 ? 0 : axes.elements / (inner * second);
+  const int64_t items = axes.elements / step;
+  const int64_t outer = inner * second == 0 ? 0 : items / (inner * second);
   // Short rows would leave most of a group idle.
   grid.flat = rank > 1 && (inner < tuning.short_row || second > kMostGroups || outer > kMostGroups);
   // On CPU devices half a group beyond the end of a row costs less than a further group.
@@ -198,7 +219,7 @@ Grid Layout(const BroadcastAxes& axes, std::span<const Shape> shapes, const Capa
   grid.group = caps.Group(narrow ? tuning.loop_group : tuning.flat_group);
   if (grid.flat || rank == 1) {
     if (tuning.lines) grid.group = caps.Group(tuning.line_items);
-    grid.groups = {DivideUp(axes.elements, grid.group), 1, 1};
+    grid.groups = {DivideUp(items, grid.group), 1, 1};
   } else {
     if (tuning.lines) {
       // A core runs the work-items of a group in a loop, so a group of a few rows costs less than a
@@ -256,19 +277,20 @@ class IndexCode {
 
   std::string Index() const {
     const std::string id = StrCat("const ", type(), " ");
+    const std::string first =
+        grid_.quads ? StrCat("4 * (", type(), ")get_global_id(0)") : "get_global_id(0)";
     if (rank_ == 1) {
-      return StrCat(id, "i = get_global_id(0); if (i >= n0) return; ", id, "a0 = i;");
+      return StrCat(id, "i = ", first, "; if (i >= n0) return; ", id, "a0 = i;");
     }
     std::string code;
     if (grid_.flat) {
-      code = StrCat(id, "i = get_global_id(0); ", type(), " r = i; ");
+      code = StrCat(id, "i = ", first, "; ", type(), " r = i; ");
       for (int i = 0; i < rank_ - 1; ++i) {
         code += StrCat(id, "a", i, " = r % n", i, "; r /= n", i, "; ");
       }
       return code + StrCat(id, "a", rank_ - 1, " = r; if (r >= n", rank_ - 1, ") return;");
     }
-    code =
-        StrCat(id, "a0 = get_global_id(0); if (a0 >= n0) return; ", id, "a1 = get_global_id(1); ");
+    code = StrCat(id, "a0 = ", first, "; if (a0 >= n0) return; ", id, "a1 = get_global_id(1); ");
     if (grid_.rows > 1) code += "if (a1 >= n1) return; ";
     if (rank_ == 2) return code + StrCat(id, "i = a1 * n0 + a0;");
     code += StrCat(id, "i = ((", type(), ")get_global_id(2) * n1 + a1) * n0 + a0; ");
@@ -292,11 +314,11 @@ Result<Recipe> MakeElementwise(const NodeView& node, const Capabilities& caps) {
     shapes.push_back(fact.absent() ? Shape() : fact.shape.ToShape());
   }
   const BroadcastAxes axes = MergeBroadcast(node.outputs[0].shape.ToShape(), shapes);
-  const Grid grid = Layout(axes, shapes, caps);
+  const Grid grid = Layout(axes, shapes, TakesQuads(node, axes, caps), caps);
   const IndexCode index(axes, grid);
 
   DispatchBuilder b(cl::kElementwiseProgram, "program", grid.index);
-  std::string params, loads;
+  std::string params, quads, loads;
   IndexCode::Sizes sizes = index.Bounds();
   for (size_t k = 0; k < node.inputs.size(); ++k) {
     if (node.inputs[k].absent()) continue;
@@ -304,8 +326,15 @@ Result<Recipe> MakeElementwise(const NodeView& node, const Capabilities& caps) {
     params += StrCat("__global const MEM_", dtype, "* p", k, ", ");
     b.Arg(StrCat("p", k), In{static_cast<int>(k)});
     const std::string place = index.Place(static_cast<int>(k), sizes);
+    const auto operand = static_cast<int>(k);
+    std::string from = StrCat("(p", k, ", ", place, ")");
+    if (grid.quads && (axes.dense(operand) || index.Stride(operand, 0) != 0)) {
+      quads += StrCat("  const MEM4_", dtype, " w", k, " = *(__global const MEM4_", dtype, "*)(p",
+                      k, " + ", place, "); \\\n");
+      from = StrCat("((const MEM_", dtype, "*)&w", k, ", q)");
+    }
     loads += StrCat("  const ", CarrierType(CarrierOf(node.inputs[k].dtype)), " v", k, " = LOAD_",
-                    dtype, "(p", k, ", ", place, "); \\\n");
+                    dtype, from, "; \\\n");
   }
   for (const auto& [name, value] : sizes) {
     params += StrCat("const ", index.type(), " ", name, ", ");
@@ -334,6 +363,7 @@ Result<Recipe> MakeElementwise(const NodeView& node, const Capabilities& caps) {
             {"RESULT", StrCat("t", program.steps.size() - 1)},
             {"LAST_PARAMS", divides ? ", ERROR_PARAMS" : ""}});
   b.Generated(StrCat("#define PARAMS ", params, "\n#define INDEX ", index.Index(),
+                     grid.quads ? StrCat("\n#define LOADS \\\n", quads) : "",
                      "\n#define STEPS \\\n", loads, steps));
   return b.Groups(grid.groups, {grid.group, grid.rows, 1}).Alone();
 }

@@ -37,18 +37,24 @@ Result<Recipe> ConvInteger(const ConvIntegerAttrs& attrs, const NodeView& node,
   const int64_t in_group = g.in_channels / g.groups, out_group = g.out_channels / g.groups;
   const int64_t group_step = WordMatrix(g.taps(), in_group, out_group);
   const bool words = InWords(attrs, node, caps);
+  const auto is_byte = [](const Fact& fact) { return BytesOf(fact.dtype) == 1; };
+  const bool quads = !words && in_group == 1 && out_group == 1 && g.in_channels % 4 == 0 &&
+                     is_byte(node.inputs[0]) && is_byte(node.inputs[1]) &&
+                     SumType(node.inputs[0].dtype, BiasOf(node)) == DType::kI32;
+  const int64_t items = quads ? total / 4 : total;
   const IndexType index(std::max(MostOf(node), words ? 4 * g.groups * group_step : 0));
   DispatchBuilder b(cl::kConvInteger, "conv_integer", index);
   AddTypes(node, index, b);
   b.Arg("x", In{0}).Arg("filter", In{1});
   AddZerosAndBias(node, {"x_zero", "filter_zero"}, {"X_ZERO", "FILTER_ZERO"}, b);
-  b.Arg("y", Out{0}).Index("total", total);
+  b.Arg("y", Out{0}).Index("total", items);
   b.Int({{"channels", g.in_channels}, {"out_channels", g.out_channels}});
   b.Int({{"in_group", in_group}, {"out_group", out_group}});
   if (words) b.Define("PACKED", "1").Index("group_step", group_step);
+  if (quads) b.Define("QUADS", "1");
   AddWindow(g, b);
   AddEpilogue(attrs.epilogue, node, b);
-  b.Items(total, caps.Group(TuningOf(caps).loop_group));
+  b.Items(items, caps.Group(TuningOf(caps).loop_group));
   return b.Loop(std::max(in_group, LongestAxis(g))).Alone();
 }
 
