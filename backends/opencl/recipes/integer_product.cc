@@ -12,14 +12,26 @@ namespace oncilla::opencl {
 
 const Fact* BiasOf(const NodeView& node) { return node.has_input(4) ? &node.inputs[4] : nullptr; }
 
-void AddZerosAndBias(const NodeView& node, const char* const (&names)[2],
-                     const char* const (&defines)[2], DispatchBuilder& b) {
+namespace {
+
+void AddZeros(const NodeView& node, const char* const (&names)[2], const char* const (&defines)[2],
+              DispatchBuilder& b) {
   for (size_t i = 0; i < 2; ++i) {
     if (!node.has_input(2 + i)) continue;
     b.Define(defines[i], "1").Arg(names[i], In{static_cast<int>(2 + i)});
     if (node.inputs[2 + i].desc().elements() != 1) b.Define(std::string(defines[i]) + "S", "1");
   }
+}
+void AddBias(const NodeView& node, DispatchBuilder& b) {
   if (node.has_input(4)) b.Define("BIAS", "1").Arg("bias", In{4});
+}
+
+}  // namespace
+
+void AddZerosAndBias(const NodeView& node, const char* const (&names)[2],
+                     const char* const (&defines)[2], DispatchBuilder& b) {
+  AddZeros(node, names, defines, b);
+  AddBias(node, b);
 }
 
 void AddEpilogue(const IntegerEpilogue& epilogue, const NodeView& node, DispatchBuilder& b) {
@@ -172,12 +184,16 @@ int64_t MostOf(const NodeView& node) {
                    node.outputs[0].desc().elements()});
 }
 
-// Adds the types and INTEGER_PARAMS of common/integer_product.clh; `rows` are those of a.
-void AddOperands(const NodeView& node, int64_t rows, IndexType index, DispatchBuilder& b) {
+void AddTypes(const NodeView& node, DType result, IndexType index, DispatchBuilder& b) {
   b.Define({{"X", TypeName(node.inputs[0].dtype)},
             {"W", TypeName(node.inputs[1].dtype)},
-            {"Y", TypeName(node.outputs[0].dtype)},
+            {"Y", TypeName(result)},
             {"IDX", index.name()}});
+}
+
+// Adds the types and INTEGER_PARAMS of common/integer_product.clh; `rows` are those of a.
+void AddOperands(const NodeView& node, int64_t rows, IndexType index, DispatchBuilder& b) {
+  AddTypes(node, node.outputs[0].dtype, index, b);
   AddZerosAndBias(node, {"a_zero", "b_zero"}, {"A_ZERO", "B_ZERO"}, b);
   b.Arg("y", Out{0}).Index("rows_a", rows);
 }
@@ -187,16 +203,80 @@ bool HasRowSums(const NodeView& node) {
   return node.has_input(3) || node.inputs[1].dtype != DType::kI8;
 }
 
-// Adds what both tiled kernels share.
-void AddTiles(const ProductSizes& p, const Tile& tile, const Capabilities& caps,
-              DispatchBuilder& b) {
-  AddTileShape(tile, caps, b);
-  b.Define("Y_WIDE", Flag(p.columns % 4 == 0));
-  if (caps.byte_dot == ByteDot::kKhr) b.Define("DOT_KHR", "1");
-  if (caps.byte_dot == ByteDot::kPtx) b.Define("DOT_PTX", "1");
-  const int64_t columns = DivideUp(p.columns, tile.columns());
-  b.Index({{"column_tiles", columns}, {"rows", p.rows}, {"columns", p.columns}});
-  b.Groups({DivideUp(p.rows, tile.rows()) * columns, p.products, 1}, {tile.threads(), 1, 1});
+// The launches of a product by tiles: one, or where K is divided one for its parts and one that
+// adds them up. Sums are exact, so that how K is divided changes nothing.
+class TiledLaunches {
+ public:
+  TiledLaunches(const ProductSizes& sizes, const NodeView& node, const Capabilities& caps)
+      : sizes_(sizes), plan_(PlanTiles(sizes, caps)), node_(node), caps_(caps) {}
+  const Tile& tile() const { return plan_.tile; }
+  int64_t slices() const {
+    return DivideUp(std::min(plan_.part_k, sizes_.depth), plan_.tile.slice);
+  }
+  // Of the parts, 0 where there are none.
+  int64_t elements() const {
+    const int64_t lines = SaturatingMul(sizes_.products * plan_.parts, sizes_.rows);
+    return plan_.parts > 1 ? SaturatingMul(lines, WordPitch(sizes_.columns)) : 0;
+  }
+
+  // Adds everything behind the operands up to the sizes. `rows` are those that zero points are for.
+  void Begin(int64_t rows, IndexType index, DispatchBuilder& b, Recipe& recipe) {
+    AddTileShape(plan_.tile, caps_, b);
+    b.Define({{"PART", Flag(plan_.parts > 1)}, {"Y_WIDE", Flag(Wide())}});
+    if (caps_.byte_dot == ByteDot::kKhr) b.Define("DOT_KHR", "1");
+    if (caps_.byte_dot == ByteDot::kPtx) b.Define("DOT_PTX", "1");
+    if (plan_.parts > 1) {
+      parts_ = recipe.AddScratch(elements() * 4, caps_);
+      AddTypes(node_, DType::kI32, index, b);
+      AddZeros(node_, {"a_zero", "b_zero"}, {"A_ZERO", "B_ZERO"}, b);
+      b.Arg("parts", parts_);
+      b.Index({{"part_count", plan_.parts}, {"part_words", plan_.part_k}, {"rows_a", rows}});
+    } else {
+      AddOperands(node_, rows, index, b);
+    }
+    const int64_t columns = DivideUp(sizes_.columns, plan_.tile.columns());
+    b.Index({{"column_tiles", columns}, {"rows", sizes_.rows}, {"columns", sizes_.columns}});
+    b.Groups({DivideUp(sizes_.rows, plan_.tile.rows()) * columns, sizes_.products * plan_.parts, 1},
+             {plan_.tile.threads(), 1, 1});
+  }
+  // Adds what follows the sizes: the epilogue of the launch `b`, or the launch that joins the
+  // parts. Products begin so far apart in y and in bias, and rows in y.
+  void End(const IntegerEpilogue& epilogue, const JoinSteps& steps, IndexType index,
+           DispatchBuilder& b, Recipe& recipe) {
+    if (plan_.parts == 1) AddEpilogue(epilogue, node_, b);
+    b.AddTo(recipe);
+    if (plan_.parts == 1) return;
+    const int64_t quads = sizes_.products * sizes_.rows * (WordPitch(sizes_.columns) / 4);
+    DispatchBuilder join(cl::kMatmulIntegerJoin, "integer_join", index);
+    join.Define(
+        {{"Y", TypeName(node_.outputs[0].dtype)}, {"IDX", index.name()}, {"Y_WIDE", Flag(Wide())}});
+    join.Arg("parts", parts_);
+    AddBias(node_, join);
+    join.Arg("y", Out{0}).Index({{"quads", quads}, {"part_count", plan_.parts}});
+    join.Index({{"rows", sizes_.rows}, {"columns", sizes_.columns}});
+    join.Index({{"y_step", steps.y}, {"y_row", steps.y_row}, {"bias_step", steps.bias}});
+    AddEpilogue(epilogue, node_, join);
+    join.Items(quads, caps_.Group(TuningOf(caps_).loop_group)).Loop(plan_.parts).AddTo(recipe);
+  }
+
+ private:
+  bool Wide() const { return sizes_.columns % 4 == 0; }
+
+  const ProductSizes sizes_;
+  const TilePlan plan_;
+  const NodeView& node_;
+  const Capabilities& caps_;
+  Scratch parts_ = {0, 0};
+};
+
+ProductSizes ByteSizes(int64_t rows, int64_t columns, int64_t words, int64_t products,
+                       const NodeView& node) {
+  return {.rows = rows,
+          .columns = columns,
+          .depth = words,
+          .products = products,
+          .bytes = true,
+          .row_sums = HasRowSums(node)};
 }
 
 // The batch of a product whose second operand is packed: its steps count packed elements.
@@ -217,23 +297,21 @@ Recipe TiledMatMul(const IntegerEpilogue& epilogue, const MatMulGeometry& g, con
   Recipe recipe;
   const Arg packed = Packed(Way::kTiles, m, node, caps, recipe);
   const int64_t words = DivideUp(g.k, 4);
-  ProductSizes sizes{g.m, g.n, words, g.batch};
-  sizes.bytes = true;
-  sizes.row_sums = HasRowSums(node);
-  const Tile tile = PlanTiles(sizes, caps).tile;
+  TiledLaunches launches(ByteSizes(g.m, g.n, words, g.batch, node), node, caps);
+  const Tile& tile = launches.tile();
   const int64_t beyond = SaturatingMul(words + 2 * tile.slice, WordPitch(g.n));
-  const IndexType index(std::max({MostOf(node), m.count * m.word_elements() + beyond,
-                                  g.m * std::max(g.a_row, int64_t{1}) + 8 * tile.slice,
-                                  g.m + tile.rows(), g.n + tile.columns()}));
+  const IndexType index(
+      std::max({MostOf(node), m.count * m.word_elements() + beyond, launches.elements(),
+                g.m * std::max(g.a_row, int64_t{1}) + 8 * tile.slice, g.m + tile.rows(),
+                g.n + tile.columns()}));
   DispatchBuilder b(cl::kMatmulIntegerTiled, "integer_tiled", index);
   b.Define("A_WIDE", Flag(IsAligned(g)));
   b.Arg("a", In{0}).Arg("b", packed);
-  AddOperands(node, rows_a, index, b);
-  AddTiles(sizes, tile, caps, b);
+  launches.Begin(rows_a, index, b, recipe);
   b.Index({{"k", g.k}, {"a_row", g.a_row}});
   AddBatch(PackedBatch(g, m.word_elements()), b);
-  AddEpilogue(epilogue, node, b);
-  b.Loop(DivideUp(words, tile.slice)).AddTo(recipe);
+  b.Loop(launches.slices());
+  launches.End(epilogue, {g.m * g.n, g.n, 0}, index, b, recipe);
   return recipe;
 }
 
@@ -242,25 +320,23 @@ Recipe TiledConv(const ConvIntegerAttrs& attrs, const WindowGeometry& g, const M
   Recipe recipe;
   const Arg packed = Packed(Way::kTiles, m, node, caps, recipe);
   const int64_t run = RoundUp(m.rows, 4), depth = g.taps() * run;
-  ProductSizes sizes{g.batch * g.out_pixels(), m.columns, depth / 4, g.groups};
-  sizes.bytes = true;
-  sizes.row_sums = HasRowSums(node);
-  const Tile tile = PlanTiles(sizes, caps).tile;
+  TiledLaunches launches(ByteSizes(g.batch * g.out_pixels(), m.columns, depth / 4, g.groups, node),
+                         node, caps);
+  const Tile& tile = launches.tile();
   const int64_t beyond = SaturatingMul(depth / 4 + 2 * tile.slice, WordPitch(m.columns));
-  const IndexType index(std::max(MostPlace(g, depth + 8 * tile.slice, tile.rows(), node),
-                                 m.count * m.word_elements() + beyond));
+  const IndexType index(std::max({MostPlace(g, depth + 8 * tile.slice, tile.rows(), node),
+                                  m.count * m.word_elements() + beyond, launches.elements()}));
   DispatchBuilder b(cl::kConvIntegerTiled, "integer_tiled", index);
   AddSeen(g, b);
   b.Define({{"NARROW", Flag(run < 4 * tile.slice)}, {"A_WIDE", Flag(m.rows % 4 == 0)}});
   b.Arg("x", In{0}).Arg("filter", packed);
-  AddOperands(node, 1, index, b);
-  AddTiles(sizes, tile, caps, b);
+  launches.Begin(1, index, b, recipe);
   b.Index({{"k", depth}, {"group_step", m.word_elements()}});
   b.Int({{"run", run}, {"channels", g.in_channels}});
   b.Int({{"out_channels", g.out_channels}, {"in_group", m.rows}});
   AddWindow(g, b);
-  AddEpilogue(attrs.epilogue, node, b);
-  b.Loop(std::max(DivideUp(depth / 4, tile.slice), LongestAxis(g))).AddTo(recipe);
+  b.Loop(std::max(launches.slices(), LongestAxis(g)));
+  launches.End(attrs.epilogue, {m.columns, g.out_channels, m.columns}, index, b, recipe);
   return recipe;
 }
 

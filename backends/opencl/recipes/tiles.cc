@@ -101,7 +101,7 @@ int64_t PartElements(const ProductSizes& p, int64_t parts) {
 // Whether K may be divided into `parts`.
 bool MayDivide(const ProductSizes& p, int64_t parts, const Capabilities& caps) {
   const Tuning& tuning = TuningOf(caps);
-  return !p.bytes && parts <= tuning.most_parts && p.depth / parts >= tuning.part_least &&
+  return !p.row_sums && parts <= tuning.most_parts && p.depth / parts >= tuning.part_least &&
          p.products <= kMostGroups / parts &&
          SaturatingMul(PartElements(p, parts), 4) <= caps.max_allocation / 4;
 }

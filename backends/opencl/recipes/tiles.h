@@ -18,8 +18,8 @@ namespace oncilla::opencl {
 // `products` products of so many rows, columns and k's. `sub_groups`: the operands lie as
 // matmul/sub_group.cl wants them. A part of K is `longest_part` at most where that is not 0.
 // `apart`: a later launch that is there anyway adds the parts up. `bytes`: of integers; K counts
-// words of four bytes and is not divided; `row_sums`: with sums of rows (common/byte_tile.clh),
-// which no matrix unit makes. `halves`: operands have 16 bits, which a matrix unit takes.
+// words of four bytes; `row_sums`: with sums of rows (common/byte_tile.clh), which no matrix unit
+// makes, and K is not divided. `halves`: operands have 16 bits, which a matrix unit takes.
 struct ProductSizes {
   int64_t rows, columns, depth, products;
   bool sub_groups = false;
