@@ -54,9 +54,10 @@ def square(d):
 
 
 def warps(d):
-    """Kernels of WARPS_M x WARPS_N warps of LANES_M x (32 / LANES_M) lanes with TM x TN sums each."""
-    lanes = int(d["LANES_M"])
-    return Tile(int(d["WARPS_M"]) * lanes * int(d["TM"]), int(d["WARPS_N"]) * 32 // lanes * int(d["TN"]), int(d["TILE_K"]))
+    """Kernels of WARPS_M x WARPS_N warps of LANES_M x (32 / LANES_M) lanes with TM x TN sums each. Those of bytes (W is
+    a type) count words of four in TILE_K."""
+    lanes, depth = int(d["LANES_M"]), int(d["TILE_K"]) * (4 if "W" in d else 1)
+    return Tile(int(d["WARPS_M"]) * lanes * int(d["TM"]), int(d["WARPS_N"]) * 32 // lanes * int(d["TN"]), depth)
 
 
 def sub_groups(d):
@@ -80,9 +81,10 @@ def tile_of(launch):
 
 
 def depth_of(launch):
-    """The multiply-adds of one sum of a group: all of K, or the part that the argument part_k gives."""
+    """The multiply-adds of one sum of a group: all of K, or the part that the argument part_k or part_words gives."""
     depth = launch["operations"] / 2 / max(1, launch["output_elements"])
-    parts = [a["value"] for a in launch["arguments"] if a["name"] == "part_k"]
+    steps = {"part_k": 1, "part_words": 4}
+    parts = [a["value"] * steps[a["name"]] for a in launch["arguments"] if a["name"] in steps]
     return min([depth, *parts])
 
 
@@ -159,7 +161,7 @@ class Trips:
     def multiply_adds(self, first, last):
         """Multiply-adds of a lane in one round."""
         if self.kernel.mix(first, last)["mma"]:
-            return self.kernel.mix(first, last)["mma"] * 16 * 8 * 16 / 32
+            return sum(n for c, n in self.kernel.code[first:last + 1] if c == "mma")
         return sum({"fma": n if self.lanes != 1 else 1, "fma2": 2}.get(c, 0)
                    for c, n in self.kernel.code[first:last + 1]) * self.lanes
 

@@ -3,7 +3,7 @@
 Classes: fma, fma2 (two of a lane in one instruction), mma (matrix), vec (other vector arithmetic), int (of Intel, which
 has a pipe for it), scalar, uniform, lds and sts (local memory), ldg and stg (global memory), spill, copy (global to
 local memory without registers), barrier, branch. The number beside a class is the bytes of a lane for memory
-instructions, and for Intel the clocks of the others."""
+instructions, NVIDIA's multiply-adds of a lane for matrix ones, and for Intel the clocks of the others."""
 
 import collections
 import re
@@ -53,7 +53,7 @@ def nvidia_class(text):
     if root == "HFMA2":  # of zeros: how constants are made
         return ("vec" if re.search(r"RZ, -?RZ", text) else "fma2"), 0
     if root in ("HMMA", "IMMA", "BMMA"):
-        return "mma", 0
+        return "mma", 128 if "16832" in op else 64
     if root == "LDSM":
         return "lds", 16 if ".4" in op else 8 if ".2" in op else 4
     memory = {"LDS": "lds", "STS": "sts", "LDG": "ldg", "LD": "ldg", "STG": "stg", "ST": "stg", "LDL": "spill",

@@ -22,7 +22,7 @@ NVIDIA_BUILTINS = "/usr/lib/clc/nvptx64--nvidiacl.bc"
 AMD_LIBRARIES = "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode"
 OCLOC_NAMES = {"xelp": "tgllp"}
 SECONDS = 300
-FORMAT = {"amd": 2, "intel": 2, "nvidia": 1}  # of what is kept; to be raised when these functions learn more
+FORMAT = {"amd": 2, "intel": 2, "nvidia": 2}  # of what is kept; to be raised when these functions learn more
 
 
 class Failed(Exception):
