@@ -136,7 +136,8 @@ class Instructions(unittest.TestCase):
                                ("LDG.E.64.CONSTANT R4, [R2.64]", ("ldg", 8)), ("STL [R1], R5", ("spill", 4)),
                                ("HFMA2.MMA R1, -RZ, RZ, 0, 0", ("vec", 0)), ("HFMA2 R1, R2, R3, R4", ("fma2", 0)),
                                ("BAR.SYNC.DEFER_BLOCKING 0x0", ("barrier", 0)), ("IMAD.WIDE R2, R3, 4, R6", ("vec", 0)),
-                               ("HMMA.16816.F32 R0, R4, R8, R0", ("mma", 0))):
+                               ("HMMA.16816.F32 R0, R4, R8, R0", ("mma", 64)),
+                               ("IMMA.16832.S8.S8 R0, R4.ROW, R8.COL, R0", ("mma", 128))):
             self.assertEqual(isa.nvidia_class(text), expected, text)
         listing = ("\t.section\t.text.k,\"ax\"\n        /*0000*/   MOV R1, c[0x0][0x28] ;\n.L_x_1:\n"
                    "        /*0010*/   FFMA R1, R2, R3, R4 ;\n        /*0020*/   @P0 BRA `(.L_x_1) ;\n.L_x_2:\n"
