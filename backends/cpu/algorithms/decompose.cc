@@ -23,26 +23,29 @@ template <class T>
 using MatrixOf = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
 using Matrix = MatrixOf<double>;
 
-template <class T>
-Matrix Read(const T* x, int64_t rows, int64_t columns) {
-  Matrix m(rows, columns);
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) m(i, j) = static_cast<double>(x[i * columns + j]);
-  }
-  return m;
+// `count` numbers of an input from its number `first` on. Eigen's functions are compiled for double
+// alone: they cost a compiler minutes, so types of tensors end here and in Write.
+void Read(const Args& args, int input, int64_t first, int64_t count, double* numbers) {
+  DispatchDType(args.in(input).dtype, [&]<class T>(TypeTag<T>) {
+    const T* x = args.In<T>(input) + first;
+    std::transform(x, x + count, numbers, [](T v) { return static_cast<double>(v); });
+  });
 }
 
-template <class M, class T>
-void Write(const M& m, T* y) {
-  for (int64_t i = 0; i < m.rows(); ++i) {
-    for (int64_t j = 0; j < m.cols(); ++j) {
-      if constexpr (std::is_same_v<T, double>) {
-        *y++ = static_cast<double>(m(i, j));
-      } else {
-        *y++ = static_cast<T>(static_cast<float>(m(i, j)));
+// `m` row by row as the k-th matrix of an output; 16-bit numbers are rounded from fp32.
+void Write(const Matrix& m, const Args& args, int output, int64_t k) {
+  DispatchDType(args.out(output).dtype, [&]<class T>(TypeTag<T>) {
+    T* y = args.Out<T>(output) + k * m.size();
+    for (int64_t i = 0; i < m.rows(); ++i) {
+      for (int64_t j = 0; j < m.cols(); ++j) {
+        if constexpr (std::is_same_v<T, double>) {
+          *y++ = m(i, j);
+        } else {
+          *y++ = static_cast<T>(static_cast<float>(m(i, j)));
+        }
       }
     }
-  }
+  });
 }
 
 // Eigen's iterations terminate only for finite numbers.
@@ -62,42 +65,34 @@ Status MapMatrices(const Args& args, F&& fn) {
   const int rank = x.rank() - (kParts - 1);
   const int64_t size = x[rank - 1], numbers = size * size * kParts;
   const int64_t count = size == 0 ? 0 : x.Product(0, rank - 2);
-  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
-    if constexpr (!std::is_integral_v<T>) {
-      for (int64_t k = 0; k < count && !args.threads.ended(); ++k) {
-        Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> m(size, size);
-        auto* parts = reinterpret_cast<double*>(m.data());
-        const T* in = args.In<T>(0) + k * numbers;
-        std::transform(in, in + numbers, parts, [](T v) { return static_cast<double>(v); });
-        if (std::all_of(parts, parts + numbers, [](double v) { return std::isfinite(v); })) {
-          m = fn(MatrixOf<Scalar>(m));
-        } else {
-          std::fill_n(parts, numbers, std::numeric_limits<double>::quiet_NaN());
-        }
-        Write(Eigen::Map<const Eigen::RowVectorXd>(parts, numbers), args.Out<T>(0) + k * numbers);
-      }
+  for (int64_t k = 0; k < count && !args.threads.ended(); ++k) {
+    Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> m(size, size);
+    auto* parts = reinterpret_cast<double*>(m.data());
+    Read(args, 0, k * numbers, numbers, parts);
+    if (std::all_of(parts, parts + numbers, [](double v) { return std::isfinite(v); })) {
+      m = fn(MatrixOf<Scalar>(m));
+    } else {
+      std::fill_n(parts, numbers, std::numeric_limits<double>::quiet_NaN());
     }
-  });
+    Write(Eigen::Map<const Eigen::RowVectorXd>(parts, numbers), args, 0, k);
+  }
   return Status();
 }
 
-// Calls fn(T{}, which, matrix) for each matrix of input 0.
+// Calls fn(which, matrix) for each matrix of input 0.
 template <class F>
 Status ForEach(const Args& args, F&& fn) {
   const Shape x = args.in(0).shape;
   const int rank = x.rank();
   const int64_t rows = x[rank - 2], columns = x[rank - 1], count = x.Product(0, rank - 2);
-  Status status;
-  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T> tag) {
-    if constexpr (!std::is_integral_v<T>) {
-      for (int64_t k = 0; k < count && status.ok() && !args.threads.ended(); ++k) {
-        const Matrix m = Read(args.In<T>(0) + k * rows * columns, rows, columns);
-        status = RequireFinite(m);
-        if (status.ok()) status = fn(tag, k, m);
-      }
-    }
-  });
-  return status;
+  for (int64_t k = 0; k < count && !args.threads.ended(); ++k) {
+    Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> m(rows, columns);
+    Read(args, 0, k * rows * columns, rows * columns, m.data());
+    const Matrix matrix = m;
+    ONCILLA_TRY(RequireFinite(matrix));
+    ONCILLA_TRY(fn(k, matrix));
+  }
+  return Status();
 }
 
 // The principal logarithm by inverse scaling and squaring (Kenney and Laub, 1989): square roots of
@@ -131,7 +126,7 @@ ComplexMatrix LogarithmOf(const ComplexMatrix& x) {
 }  // namespace
 
 Status Qr(const QrAttrs& attrs, const Args& args) {
-  return ForEach(args, [&]<class T>(TypeTag<T>, int64_t k, const Matrix& x) -> Status {
+  return ForEach(args, [&](int64_t k, const Matrix& x) -> Status {
     const auto size = attrs.full ? x.rows() : std::min(x.rows(), x.cols());
     Matrix q = Matrix::Identity(x.rows(), size), r = Matrix::Zero(size, x.cols());
     if (x.size() > 0) {
@@ -141,21 +136,21 @@ Status Qr(const QrAttrs& attrs, const Args& args) {
         for (int64_t j = i; j < x.cols(); ++j) r(i, j) = qr.matrixQR()(i, j);
       }
     }
-    Write(q, args.Out<T>(0) + k * q.size());
-    Write(r, args.Out<T>(1) + k * r.size());
+    Write(q, args, 0, k);
+    Write(r, args, 1, k);
     return Status();
   });
 }
 
 Status Svd(const SvdAttrs& attrs, const Args& args) {
-  return ForEach(args, [&]<class T>(TypeTag<T>, int64_t k, const Matrix& x) -> Status {
+  return ForEach(args, [&](int64_t k, const Matrix& x) -> Status {
     const auto size = std::min(x.rows(), x.cols());
     if (size == 0) {
       if (!attrs.vectors || !attrs.full) return Status();
       const Matrix u = Matrix::Identity(x.rows(), x.rows()),
                    v = Matrix::Identity(x.cols(), x.cols());
-      Write(u, args.Out<T>(1) + k * u.size());
-      Write(v, args.Out<T>(2) + k * v.size());
+      Write(u, args, 1, k);
+      Write(v, args, 2, k);
       return Status();
     }
     unsigned options = 0;
@@ -165,34 +160,39 @@ Status Svd(const SvdAttrs& attrs, const Args& args) {
     }
     const Eigen::BDCSVD<Matrix> svd(x, options);
     if (svd.info() != Eigen::Success) return InvalidArgument("the decomposition does not converge");
-    Write(svd.singularValues(), args.Out<T>(0) + k * size);
+    Write(svd.singularValues(), args, 0, k);
     if (!attrs.vectors) return Status();
-    Write(svd.matrixU(), args.Out<T>(1) + k * svd.matrixU().size());
-    Write(svd.matrixV(), args.Out<T>(2) + k * svd.matrixV().size());
+    Write(svd.matrixU(), args, 1, k);
+    Write(svd.matrixV(), args, 2, k);
+    return Status();
+  });
+}
+
+// The eigensolver runs in the matrix's own precision: the number of rotations, and with it the
+// signs of the vectors, depends on it.
+template <class Scalar>
+Status SymmetricEigenIn(const SymmetricEigenAttrs& attrs, const Args& args) {
+  return ForEach(args, [&](int64_t k, const Matrix& x) -> Status {
+    if (x.size() == 0) return Status();
+    const Eigen::SelfAdjointEigenSolver<MatrixOf<Scalar>> eigen(
+        x.template cast<Scalar>(),
+        attrs.vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
+    if (eigen.info() != Eigen::Success) {
+      return InvalidArgument("Self-adjoint eigen decomposition was not successful.");
+    }
+    Write(eigen.eigenvalues().template cast<double>(), args, 0, k);
+    if (attrs.vectors) Write(eigen.eigenvectors().template cast<double>(), args, 1, k);
     return Status();
   });
 }
 
 Status SymmetricEigen(const SymmetricEigenAttrs& attrs, const Args& args) {
-  return ForEach(args, [&]<class T>(TypeTag<T>, int64_t k, const Matrix& x) -> Status {
-    if (x.size() == 0) return Status();
-    // The eigensolver runs in the matrix's own precision: the number of rotations, and with it the
-    // signs of the vectors, depends on it.
-    using Own = MatrixOf<std::conditional_t<std::is_same_v<T, double>, double, float>>;
-    const Eigen::SelfAdjointEigenSolver<Own> eigen(
-        x.template cast<typename Own::Scalar>(),
-        attrs.vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
-    if (eigen.info() != Eigen::Success) {
-      return InvalidArgument("Self-adjoint eigen decomposition was not successful.");
-    }
-    Write(eigen.eigenvalues(), args.Out<T>(0) + k * x.rows());
-    if (attrs.vectors) Write(eigen.eigenvectors(), args.Out<T>(1) + k * x.size());
-    return Status();
-  });
+  if (args.in(0).dtype == DType::kF64) return SymmetricEigenIn<double>(attrs, args);
+  return SymmetricEigenIn<float>(attrs, args);
 }
 
 Status MatrixSquareRoot(const NoAttrs&, const Args& args) {
-  return ForEach(args, [&]<class T>(TypeTag<T>, int64_t k, const Matrix& x) -> Status {
+  return ForEach(args, [&](int64_t k, const Matrix& x) -> Status {
     if (x.size() == 0) return Status();
     // A real matrix has a real square root where its eigenvalues are real or in conjugate pairs and
     // none is negative.
@@ -206,7 +206,7 @@ Status MatrixSquareRoot(const NoAttrs&, const Args& args) {
     }
     const Matrix root = x.sqrt();
     ONCILLA_TRY(In(RequireFinite(root), "the square root"));
-    Write(root, args.Out<T>(0) + k * x.size());
+    Write(root, args, 0, k);
     return Status();
   });
 }
