@@ -19,8 +19,8 @@ allow; never faster than the memory delivers weights and what does not stay in t
 what is loaded.
 
 The code does not say how often loops run. The multiply-adds of a node are known: divided by those of a slice, they give
-the rounds. TILES says how deep a slice is and how many sums a work-item has, by the names of its defines. Where TILES
-does not know a kernel, the hot loop runs as often as the work needs, a loop around it as often as the recipe says of its
+the rounds. TILES says how deep a slice is and how many sums a work-item has, by the names of its defines; of attention
+it is known how much of a slice each of its two products is. Where TILES does not know a kernel, the hot loop runs as often as the work needs, a loop around it as often as the recipe says of its
 longest loop, and all others once. Where nothing multiplies, loops of loads run until everything that the launch reads is
 read. Nested loops of a launch with arguments that are read seldom (In::seldom) do not run.
 
@@ -78,6 +78,13 @@ def tile_of(launch):
         except (KeyError, ValueError):
             continue
     return None
+
+
+def of_a_product(launch):
+    """Attention by tiles has two products in a slice, of as many multiply-adds a work-item: the scores of a tile of
+    keys, and what its values add to the result."""
+    d = launch["defines"]
+    return int(d["D"]) * 4 * 4 if {"D", "BQ", "PARTS"} <= d.keys() else None
 
 
 def depth_of(launch):
@@ -190,8 +197,14 @@ class Trips:
         longest, outer = max(1, self.launch["longest_loop"]), self.chain[0]
         done = max(self.multiply_adds(*self.hot), 1e-9)
         total = max(1.0, self.needed() / done)  # rounds of the hot loop
+        each = of_a_product(self.launch)
         if self.hot == outer:
             self.trips[outer] = total
+        elif each:
+            self.trips[outer] = max(1.0, self.needed() / (2 * each))
+            for loop in loops:
+                if outer[0] <= loop[0] and loop[1] <= outer[1] and loop != outer and self.own(loop, isa.MULTIPLIES):
+                    self.trips[loop] = max(1.0, each / self.multiply_adds(*loop))
         else:
             rounds = longest
             if self.tile is not None:

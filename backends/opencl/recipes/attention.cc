@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "backends/opencl/recipes/dispatch_builder.h"
 #include "backends/opencl/recipes/kernels.h"
@@ -33,25 +34,39 @@ int64_t LanesOf(const AttentionGeometry& g, DType dtype, const Capabilities& cap
   return wanted == 1 ? 1 : std::clamp<int64_t>(wanted, 4, vector);
 }
 
-// Queries of a group that shares tiles; 0 where the device does not use tiles.
+// What a group shares: queries, and keys that are divided among its parts. No queries where the
+// device does not use tiles.
 struct Tiles {
-  int64_t queries = 0, width = 0;
+  int64_t queries = 0, parts = 1, width = 0;
+  int64_t items() const { return 2 * queries * parts; }
 };
+
+// Of the tiles that fit, those that are done soonest. A group takes a round for each tile of keys
+// of a part, and one more to begin and to end; a core takes more than kBusy work-items one after
+// the other.
 Tiles TilesOf(const AttentionGeometry& g, DType dtype, const Capabilities& caps) {
   constexpr int64_t kWidest = 128, kKeys = 32;  // as the kernel has them
+  constexpr int64_t kBusy = 128;
   const int64_t width = RoundUp(std::max({g.size, g.value_size, int64_t{1}}), 32);
   if (caps.shape != KernelShape::kGpu || !caps.local_groups || dtype == DType::kF64 ||
       width > kWidest) {
     return {};
   }
-  for (const int64_t queries : {int64_t{64}, int64_t{32}}) {
-    const int64_t floats = width * (queries + 4 + kKeys + 4) + kKeys * (queries + 4) + queries * 8;
-    if ((queries == 32 || (width <= 64 && g.rows > 32)) && floats * 4 <= caps.local_memory &&
-        2 * queries <= caps.max_work_group) {
-      return {queries, width};
-    }
+  Tiles best;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (Tiles tiles : {Tiles{64, 1}, {32, 1}, {32, 2}}) {
+    tiles.width = width;
+    const int64_t queries = tiles.queries;
+    if (queries == 64 && (width > 64 || g.rows <= 32)) continue;
+    const int64_t part = width * (kKeys + 4) + kKeys * (queries + 4) + queries * 8;
+    const int64_t floats = width * (queries + 4) + tiles.parts * part;
+    if (floats * 4 > caps.local_memory || tiles.items() > caps.max_work_group) continue;
+    const int64_t rounds = DivideUp(g.keys, kKeys * tiles.parts) + 1;
+    const int64_t groups = g.batch * g.heads * DivideUp(g.rows, queries);
+    const int64_t cost = rounds * std::max(kBusy, DivideUp(groups, caps.cores()) * tiles.items());
+    if (cost < least) least = cost, best = tiles;
   }
-  return {};
+  return best;
 }
 
 // Adds the defines and arguments that both kernels have. `items` are the arguments before the
@@ -110,10 +125,15 @@ Result<Recipe> Attention(const AttentionAttrs& attrs, const NodeView& node,
   if (const Tiles shared = TilesOf(g, out.dtype, caps); shared.queries > 0) {
     const int64_t tiles = DivideUp(g.rows, shared.queries);
     DispatchBuilder b(cl::kAttentionFlash, "attention_flash", index);
-    b.Define({{"VEC", "4"}, {"D", StrCat(shared.width)}, {"BQ", StrCat(shared.queries)}});
+    b.Define({{"VEC", "4"},
+              {"D", StrCat(shared.width)},
+              {"BQ", StrCat(shared.queries)},
+              {"PARTS", StrCat(shared.parts)}});
+    // Intel's compilers have half the registers of others for a work-item.
+    b.Define("AHEAD", Flag(shared.width <= (caps.family == GpuFamily::kIntel ? 32 : 64)));
     b.Define("MASK", !masked ? "0" : g.mask[2] == 0 ? "1" : "2");
     Describe(b, attrs, g, node, index, {{"tiles", tiles}});
-    return b.Groups({g.batch * g.heads * tiles, 1, 1}, {2 * shared.queries, 1, 1})
+    return b.Groups({g.batch * g.heads * tiles, 1, 1}, {shared.items(), 1, 1})
         .Loop(longest)
         .Alone();
   }
