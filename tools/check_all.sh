@@ -62,7 +62,7 @@ oclgrind_cases() {
   rm -f "$log"
   local -x OCLGRIND_LOG=$log ONCILLA_CL_SHAPE=$1
   on_oclgrind tests/cases/*.case && ONCILLA_CL_WINOGRAD=4 on_oclgrind tests/cases/conv.case || return 1
-  [[ $1 != gpu ]] || ONCILLA_CL_MATRIX=written on_oclgrind tests/cases/{conv,matmul}{,integer}.case || return 1
+  [[ $1 != gpu ]] || ONCILLA_CL_MATRIX=written on_oclgrind tests/cases/{conv,matmul}{,integer}.case tests/cases/attention.case || return 1
   [[ ! -s $log ]] || { head -n 50 "$log" && false; }
 }
 

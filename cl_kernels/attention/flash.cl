@@ -16,6 +16,7 @@
 // VARIANT: -DT=f32 -DVEC=4 -DD=64 -DSIZE=64 -DVALUES=64 -DBQ=32 -DPARTS=2 -DAHEAD=1 -DIDX=int -DMASK=1 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN
 // VARIANT: -DT=f16 -DVEC=4 -DD=32 -DSIZE=32 -DVALUES=32 -DBQ=32 -DPARTS=2 -DAHEAD=1 -DIDX=int -DMASK=2 -DCAP=0 -DLENGTHS=1 -DSTARTS=0 -DSINK=1 -DWINDOW=1 -DFROM_END=1 -DBLIND=0
 // VARIANT: -DT=f32 -DVEC=4 -DD=32 -DSIZE=32 -DVALUES=32 -DBQ=32 -DPARTS=1 -DAHEAD=1 -DIDX=int -DMASK=0 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN
+#include "common/keys_seen.clh"
 #include "common/vector.clh"
 
 #define ROWS 4               // queries of a work-item
@@ -95,26 +96,7 @@ __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) void attention_fla
   v += v_at + batch * v_batch + head / shared_by * v_head;
   y += batch * y_batch + head * y_head;
 
-  long there = keys;
-#if LENGTHS
-  there = clamp(lengths[batch], (long)0, there);
-#endif
-  IDX lowest = 0, highest = (IDX)there;
-#if WINDOW
-#if STARTS
-  const long start = clamp(starts[batch], -((long)1 << 40), (long)1 << 40);
-#elif FROM_END
-  const long start = there - rows;
-#else
-  const long start = 0;
-#endif
-#define FIRST_SEEN(row) (left >= 0 ? clamp(start + (row) - left, (long)0, there) : 0)
-#define END_SEEN(row) \
-  (right >= 0 ? clamp(start + (row) + right + 1, (long)FIRST_SEEN(row), there) : there)
-  lowest = (IDX)FIRST_SEEN(query0);
-  highest = (IDX)END_SEEN(min(query0 + BQ, rows) - 1);
-#endif
-
+  KEYS_SEEN(query0, min(query0 + BQ, rows) - 1)
   UNROLL for (int i = 0; i < Q_LOADS; ++i) {
     const int at = get_local_id(0) + i * THREADS, row = ROW_OF(at, BQ), d = QUAD_OF(at, BQ) * 4;
     const float4 u = read4(q + min(query0 + row, rows - 1) * q_row, d, SIZE) * scale;
@@ -206,12 +188,8 @@ __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) void attention_fla
 #endif
     {
       UNROLL for (int i = 0; i < ROWS; ++i) {
-#if WINDOW
         const IDX row = min(query0 + row0 + i, rows - 1);
-        const IDX from = (IDX)FIRST_SEEN(row), to = (IDX)END_SEEN(row);
-#else
-        const IDX from = 0, to = highest;
-#endif
+        const IDX from = (IDX)FIRST_SEEN(row), to = (IDX)min(END_SEEN(row), (long)highest);
         s[i].x = key >= from && key < to ? s[i].x : -INFINITY;
         s[i].y = key + 1 >= from && key + 1 < to ? s[i].y : -INFINITY;
         s[i].z = key + 2 >= from && key + 2 < to ? s[i].z : -INFINITY;

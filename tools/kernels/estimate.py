@@ -82,9 +82,8 @@ def tile_of(launch):
 
 def of_a_product(launch):
     """Attention by tiles has two products in a slice, of as many multiply-adds a work-item: the scores of a tile of
-    keys, and what its values add to the result."""
-    d = launch["defines"]
-    return int(d["D"]) * 4 * 4 if {"D", "BQ", "PARTS"} <= d.keys() else None
+    keys, and what its values add to the result. A work-item has 16 of the scores."""
+    return 16 * int(launch["defines"]["D"]) if launch["source"] in ("attention/flash.cl", "attention/matrix.cl") else None
 
 
 def depth_of(launch):

@@ -8,6 +8,7 @@
 
 #include "backends/opencl/recipes/dispatch_builder.h"
 #include "backends/opencl/recipes/kernels.h"
+#include "backends/opencl/recipes/tiles.h"
 #include "backends/opencl/recipes/tuning.h"
 #include "cl_kernels/kernels.gen.h"
 
@@ -35,38 +36,61 @@ int64_t LanesOf(const AttentionGeometry& g, DType dtype, const Capabilities& cap
 }
 
 // What a group shares: queries, and keys that are divided among its parts. No queries where the
-// device does not use tiles.
+// device does not use tiles. `matrix`: on a matrix unit.
 struct Tiles {
-  int64_t queries = 0, parts = 1, width = 0;
-  int64_t items() const { return 2 * queries * parts; }
+  int64_t queries = 0, parts = 1, items = 0, width = 0;
+  bool matrix = false;
 };
+
+constexpr int64_t kTileOfKeys = 32;  // as the kernels have it
+
+// Bytes of local memory that a group takes.
+int64_t LocalBytes(const Tiles& t) {
+  if (t.matrix) {
+    const int64_t rows = t.queries + t.parts * 2 * kTileOfKeys;
+    return 2 * rows * (t.width + 8) + 24 * t.items + 8 * t.parts * t.queries;
+  }
+  const int64_t keys = t.width * (kTileOfKeys + 4), weights = kTileOfKeys * (t.queries + 4);
+  return 4 * (t.width * (t.queries + 4) + t.parts * (keys + weights + t.queries * 8));
+}
 
 // Of the tiles that fit, those that are done soonest. A group takes a round for each tile of keys
 // of a part, and one more to begin and to end; a core takes more than kBusy work-items one after
 // the other.
 Tiles TilesOf(const AttentionGeometry& g, DType dtype, const Capabilities& caps) {
-  constexpr int64_t kWidest = 128, kKeys = 32;  // as the kernel has them
-  constexpr int64_t kBusy = 128;
-  const int64_t width = RoundUp(std::max({g.size, g.value_size, int64_t{1}}), 32);
+  constexpr int64_t kBusy = 128, kWidest = 128;
+  const int64_t size = std::max({g.size, g.value_size, int64_t{1}});
   if (caps.shape != KernelShape::kGpu || !caps.local_groups || dtype == DType::kF64 ||
-      width > kWidest) {
+      size > kWidest) {
     return {};
   }
+  const bool matrix = dtype != DType::kF32 && caps.matrix_unit != MatrixUnit::kNone;
+  const int64_t width = RoundUp(size, matrix ? 16 : 32);
+  static constexpr Tiles kTiles[] = {{64, 1, 128}, {32, 1, 64}, {32, 2, 128}};
+  static constexpr Tiles kMatrixTiles[] = {{64, 1, 128}, {32, 2, 128}, {16, 4, 128}};
   Tiles best;
   int64_t least = std::numeric_limits<int64_t>::max();
-  for (Tiles tiles : {Tiles{64, 1}, {32, 1}, {32, 2}}) {
+  for (Tiles tiles : matrix ? kMatrixTiles : kTiles) {
+    tiles.matrix = matrix;
     tiles.width = width;
     const int64_t queries = tiles.queries;
-    if (queries == 64 && (width > 64 || g.rows <= 32)) continue;
-    const int64_t part = width * (kKeys + 4) + kKeys * (queries + 4) + queries * 8;
-    const int64_t floats = width * (queries + 4) + tiles.parts * part;
-    if (floats * 4 > caps.local_memory || tiles.items() > caps.max_work_group) continue;
-    const int64_t rounds = DivideUp(g.keys, kKeys * tiles.parts) + 1;
+    if (!matrix && queries == 64 && (width > 64 || g.rows <= 32)) continue;
+    if (LocalBytes(tiles) > caps.local_memory || tiles.items > caps.max_work_group) continue;
+    const int64_t rounds = DivideUp(g.keys, kTileOfKeys * tiles.parts) + 1;
     const int64_t groups = g.batch * g.heads * DivideUp(g.rows, queries);
-    const int64_t cost = rounds * std::max(kBusy, DivideUp(groups, caps.cores()) * tiles.items());
+    const int64_t cost =
+        rounds * std::max(kBusy, DivideUp(groups, NominalCores(caps)) * tiles.items);
     if (cost < least) least = cost, best = tiles;
   }
   return best;
+}
+
+// Whether quads of numbers lie at multiples of four elements, from the first of any row on.
+bool IsAligned(const AttentionGeometry& g) {
+  for (const AttentionGeometry::Steps* s : {&g.q, &g.k, &g.v}) {
+    if ((s->at | s->batch | s->head | s->row) % 4 != 0) return false;
+  }
+  return true;
 }
 
 // Adds the defines and arguments that both kernels have. `items` are the arguments before the
@@ -124,18 +148,25 @@ Result<Recipe> Attention(const AttentionAttrs& attrs, const NodeView& node,
   const bool masked = node.has_input(Attend::kMask);
   if (const Tiles shared = TilesOf(g, out.dtype, caps); shared.queries > 0) {
     const int64_t tiles = DivideUp(g.rows, shared.queries);
-    DispatchBuilder b(cl::kAttentionFlash, "attention_flash", index);
-    b.Define({{"VEC", "4"},
-              {"D", StrCat(shared.width)},
-              {"BQ", StrCat(shared.queries)},
-              {"PARTS", StrCat(shared.parts)}});
-    // Intel's compilers have half the registers of others for a work-item.
-    b.Define("AHEAD", Flag(shared.width <= (caps.family == GpuFamily::kIntel ? 32 : 64)));
+    DispatchBuilder b = shared.matrix
+                            ? DispatchBuilder(cl::kAttentionMatrix, "attention_matrix", index)
+                            : DispatchBuilder(cl::kAttentionFlash, "attention_flash", index);
+    b.Define({{"D", StrCat(shared.width)}, {"PARTS", StrCat(shared.parts)}});
+    if (shared.matrix) {
+      b.Define("WIDE", Flag(IsAligned(g)));
+      DefineMatrixUnit(caps, b);
+    } else {
+      b.Define({{"VEC", "4"}, {"BQ", StrCat(shared.queries)}});
+      // Reading ahead costs registers for the quads of keys and of values that a work-item brings.
+      // Intel's compilers have half as many as others, and windows need some.
+      const int64_t quads = kTileOfKeys * shared.width / 4 * shared.parts / shared.items;
+      const bool ahead = shared.width <= (caps.family == GpuFamily::kIntel ? 32 : 64) &&
+                         quads <= (g.left >= 0 || g.right >= 0 ? 4 : 8);
+      b.Define("AHEAD", Flag(ahead));
+    }
     b.Define("MASK", !masked ? "0" : g.mask[2] == 0 ? "1" : "2");
     Describe(b, attrs, g, node, index, {{"tiles", tiles}});
-    return b.Groups({g.batch * g.heads * tiles, 1, 1}, {shared.items(), 1, 1})
-        .Loop(longest)
-        .Alone();
+    return b.Groups({g.batch * g.heads * tiles, 1, 1}, {shared.items, 1, 1}).Loop(longest).Alone();
   }
   const int64_t lanes = LanesOf(g, out.dtype, caps), tiles = DivideUp(g.rows, lanes);
   const int64_t items = g.batch * g.heads * tiles;

@@ -200,6 +200,11 @@ class Launches {
 
 }  // namespace
 
+void DefineMatrixUnit(const Capabilities& caps, DispatchBuilder& b) {
+  b.Define("MATRIX", "1");
+  if (caps.matrix_unit == MatrixUnit::kPtx) b.Define("MATRIX_PTX", "1");
+}
+
 void AddTileShape(const Tile& tile, const Capabilities& caps, DispatchBuilder& b) {
   b.Define({{"TM", StrCat(tile.tm)},
             {"TN", StrCat(tile.tn)},
@@ -209,9 +214,8 @@ void AddTileShape(const Tile& tile, const Capabilities& caps, DispatchBuilder& b
             {"TILE_K", StrCat(tile.slice)},
             {"UNROLL_K", StrCat(std::min(tile.slice, TuningOf(caps).tile_unroll))}});
   if (tile.matrix == 0) return;
-  b.Define("MATRIX", "1");
+  DefineMatrixUnit(caps, b);
   if (tile.matrix == 4) b.Define("MATRIX_BYTES", "1");
-  if (caps.matrix_unit == MatrixUnit::kPtx) b.Define("MATRIX_PTX", "1");
 }
 
 void AddJoin(const ProductSizes& p, int64_t parts, Scratch sums, const JoinSteps& steps,

@@ -57,6 +57,8 @@ void AddJoin(const ProductSizes& p, int64_t parts, Scratch sums, const JoinSteps
 // Whether some tile fits the device, whatever the operands.
 bool HasTiles(const Capabilities& caps);
 bool HasByteTiles(const Capabilities& caps);
+// The defines of common/matrix_unit.clh, for kernels on a matrix unit.
+void DefineMatrixUnit(const Capabilities& caps, DispatchBuilder& b);
 // The defines of common/tile_shape.clh.
 void AddTileShape(const Tile& tile, const Capabilities& caps, DispatchBuilder& b);
 // The largest index that a convolution by tiles computes, with a filter of `depth` rows. Indices of
