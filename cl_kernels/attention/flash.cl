@@ -6,18 +6,19 @@
 // tile of keys, and what both found is brought together at the end.
 // SIZE, VALUES: sizes of heads of keys and of values, D: the next multiple of 32 of both, at most 128.
 // at, batch, head, row: where element 0 of a row stands, in elements. MASK 1: one for all queries of a
-// head, 2: a row for each. AHEAD: the next tile is read while this one is computed, for which it needs
-// registers. The other macros are those of attention_lines. T: f32, f16 or bf16 in memory.
-// VARIANT: -DT=f32 -DVEC=4 -DD=32 -DSIZE=32 -DVALUES=32 -DBQ=64 -DPARTS=1 -DAHEAD=1 -DIDX=int -DMASK=1 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN
-// VARIANT: -DT=f16 -DVEC=4 -DD=64 -DSIZE=64 -DVALUES=64 -DBQ=64 -DPARTS=1 -DAHEAD=1 -DIDX=int -DMASK=0 -DCAP=0 -DLENGTHS=1 -DSTARTS=0 -DSINK=0 -DWINDOW=1 -DFROM_END=1 -DBLIND=0
-// VARIANT: -DT=f32 -DVEC=4 -DD=64 -DSIZE=64 -DVALUES=64 -DBQ=32 -DPARTS=1 -DAHEAD=1 -DIDX=int -DMASK=0 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=1 -DFROM_END=0 -DBLIND=NAN
-// VARIANT: -DT=bf16 -DVEC=4 -DD=96 -DSIZE=80 -DVALUES=72 -DBQ=32 -DPARTS=1 -DAHEAD=0 -DIDX=long -DMASK=2 -DCAP=1 -DLENGTHS=1 -DSTARTS=1 -DSINK=1 -DWINDOW=1 -DFROM_END=0 -DBLIND=0
-// VARIANT: -DT=f32 -DVEC=4 -DD=128 -DSIZE=128 -DVALUES=128 -DBQ=32 -DPARTS=1 -DAHEAD=0 -DIDX=int -DMASK=2 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN
-// VARIANT: -DT=f32 -DVEC=4 -DD=64 -DSIZE=64 -DVALUES=64 -DBQ=32 -DPARTS=2 -DAHEAD=1 -DIDX=int -DMASK=1 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN
-// VARIANT: -DT=f16 -DVEC=4 -DD=32 -DSIZE=32 -DVALUES=32 -DBQ=32 -DPARTS=2 -DAHEAD=1 -DIDX=int -DMASK=2 -DCAP=0 -DLENGTHS=1 -DSTARTS=0 -DSINK=1 -DWINDOW=1 -DFROM_END=1 -DBLIND=0
-// VARIANT: -DT=f32 -DVEC=4 -DD=32 -DSIZE=32 -DVALUES=32 -DBQ=32 -DPARTS=1 -DAHEAD=1 -DIDX=int -DMASK=0 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN
+// head, 2: a row for each. WIDE: rows of q, k, v and y begin at multiples of four elements, as do their
+// heads. AHEAD: the next tile is read while this one is computed, for which it needs registers. The
+// other macros are those of attention_lines. T: f32, f16 or bf16 in memory.
+// VARIANT: -DT=f32 -DD=32 -DSIZE=32 -DVALUES=32 -DBQ=64 -DPARTS=1 -DWIDE=1 -DAHEAD=1 -DIDX=int -DMASK=1 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN
+// VARIANT: -DT=f16 -DD=64 -DSIZE=64 -DVALUES=64 -DBQ=64 -DPARTS=1 -DWIDE=1 -DAHEAD=1 -DIDX=int -DMASK=0 -DCAP=0 -DLENGTHS=1 -DSTARTS=0 -DSINK=0 -DWINDOW=1 -DFROM_END=1 -DBLIND=0
+// VARIANT: -DT=f32 -DD=64 -DSIZE=64 -DVALUES=64 -DBQ=32 -DPARTS=1 -DWIDE=1 -DAHEAD=1 -DIDX=int -DMASK=0 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=1 -DFROM_END=0 -DBLIND=NAN
+// VARIANT: -DT=bf16 -DD=96 -DSIZE=80 -DVALUES=72 -DBQ=32 -DPARTS=1 -DWIDE=0 -DAHEAD=0 -DIDX=long -DMASK=2 -DCAP=1 -DLENGTHS=1 -DSTARTS=1 -DSINK=1 -DWINDOW=1 -DFROM_END=0 -DBLIND=0
+// VARIANT: -DT=f32 -DD=128 -DSIZE=128 -DVALUES=128 -DBQ=32 -DPARTS=1 -DWIDE=1 -DAHEAD=0 -DIDX=int -DMASK=2 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN
+// VARIANT: -DT=f32 -DD=64 -DSIZE=64 -DVALUES=64 -DBQ=32 -DPARTS=2 -DWIDE=1 -DAHEAD=1 -DIDX=int -DMASK=1 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN
+// VARIANT: -DT=f16 -DD=32 -DSIZE=32 -DVALUES=32 -DBQ=32 -DPARTS=2 -DWIDE=1 -DAHEAD=1 -DIDX=int -DMASK=2 -DCAP=0 -DLENGTHS=1 -DSTARTS=0 -DSINK=1 -DWINDOW=1 -DFROM_END=1 -DBLIND=0
+// VARIANT: -DT=f32 -DD=32 -DSIZE=32 -DVALUES=32 -DBQ=32 -DPARTS=1 -DWIDE=1 -DAHEAD=1 -DIDX=int -DMASK=0 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN
 #include "common/keys_seen.clh"
-#include "common/vector.clh"
+#include "common/quad.clh"
 
 #define ROWS 4               // queries of a work-item
 #define PART (BQ / ROWS * 8)  // work-items of a part
@@ -29,7 +30,6 @@
 #define P_PITCH (BQ + 4)     // weights as [key][query]
 #define LOADS (BK * D / 4 / PART)
 #define Q_LOADS (BQ * D / 4 / THREADS)
-#define UNROLL _Pragma("unroll")
 #define MULTIPLY(s, a, b)                   \
   (s)[0] = fma((float4)((a).x), b, (s)[0]); \
   (s)[1] = fma((float4)((a).y), b, (s)[1]); \
@@ -42,24 +42,26 @@
 
 // Numbers d .. d + 3 of a row of `size`, zeros behind its end.
 float4 read4(__global const MEM(T)* p, const int d, const int size) {
-#if SIZE == D && VALUES == D
-  return VLOAD(p + d);
+#if WIDE && SIZE == D && VALUES == D
+  return LOAD4(p + d);
 #else
-  if (d + 4 <= size) return VLOAD(p + d);
+  if (WIDE && d + 4 <= size) return LOAD4(p + d);
   float4 some = 0;
   if (d < size) some.x = LOAD(T, p, d);
   if (d + 1 < size) some.y = LOAD(T, p, d + 1);
   if (d + 2 < size) some.z = LOAD(T, p, d + 2);
+  if (d + 3 < size) some.w = LOAD(T, p, d + 3);
   return some;
 #endif
 }
 void write4(const float4 v, __global MEM(T)* p, const int d) {
-  if (d + 4 <= VALUES) {
-    VSTORE(v, p + d);
+  if (WIDE && d + 4 <= VALUES) {
+    STORE4(v, p + d);
   } else {
     if (d < VALUES) STORE(T, p, d, v.x);
     if (d + 1 < VALUES) STORE(T, p, d + 1, v.y);
     if (d + 2 < VALUES) STORE(T, p, d + 2, v.z);
+    if (d + 3 < VALUES) STORE(T, p, d + 3, v.w);
   }
 }
 

@@ -8,8 +8,7 @@
 //             PARTS 4   16 queries; each warp goes through every fourth tile
 //
 // What parts found is brought together at the end. D: the next multiple of 16 of both sizes of heads.
-// WIDE: rows of q, k and v begin at multiples of four elements, as do their heads. The other macros and the
-// arguments are those of attention_flash.
+// The other macros and the arguments are those of attention_flash.
 // VARIANT: -DT=f16 -DD=64 -DSIZE=64 -DVALUES=64 -DPARTS=2 -DWIDE=1 -DMATRIX=1 -DMATRIX_PTX=1 -DIDX=int -DMASK=1 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN
 // VARIANT: -DT=f16 -DD=64 -DSIZE=64 -DVALUES=64 -DPARTS=1 -DWIDE=1 -DMATRIX=1 -DMATRIX_PTX=1 -DIDX=int -DMASK=0 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN
 // VARIANT: -DT=f16 -DD=64 -DSIZE=64 -DVALUES=64 -DPARTS=4 -DWIDE=1 -DMATRIX=1 -DMATRIX_PTX=1 -DIDX=int -DMASK=1 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN

@@ -87,7 +87,7 @@ Tiles TilesOf(const AttentionGeometry& g, DType dtype, const Capabilities& caps)
 
 // Whether quads of numbers lie at multiples of four elements, from the first of any row on.
 bool IsAligned(const AttentionGeometry& g) {
-  for (const AttentionGeometry::Steps* s : {&g.q, &g.k, &g.v}) {
+  for (const AttentionGeometry::Steps* s : {&g.q, &g.k, &g.v, &g.y}) {
     if ((s->at | s->batch | s->head | s->row) % 4 != 0) return false;
   }
   return true;
@@ -151,12 +151,13 @@ Result<Recipe> Attention(const AttentionAttrs& attrs, const NodeView& node,
     DispatchBuilder b = shared.matrix
                             ? DispatchBuilder(cl::kAttentionMatrix, "attention_matrix", index)
                             : DispatchBuilder(cl::kAttentionFlash, "attention_flash", index);
-    b.Define({{"D", StrCat(shared.width)}, {"PARTS", StrCat(shared.parts)}});
+    b.Define({{"D", StrCat(shared.width)},
+              {"PARTS", StrCat(shared.parts)},
+              {"WIDE", Flag(IsAligned(g))}});
     if (shared.matrix) {
-      b.Define("WIDE", Flag(IsAligned(g)));
       DefineMatrixUnit(caps, b);
     } else {
-      b.Define({{"VEC", "4"}, {"BQ", StrCat(shared.queries)}});
+      b.Define("BQ", StrCat(shared.queries));
       // Reading ahead costs registers for the quads of keys and of values that a work-item brings.
       // Intel's compilers have half as many as others, and windows need some.
       const int64_t quads = kTileOfKeys * shared.width / 4 * shared.parts / shared.items;
