@@ -154,7 +154,7 @@ oncilla_status* oncilla_callable_run(oncilla_callable* callable,
     std::vector<RunValue> feeds;
     feeds.reserve(input_count);
     for (size_t i = 0; i < input_count; ++i) {
-      ONCILLA_TRY(NeedTensor(inputs[i], "inputs", i));
+      if (inputs[i] == nullptr) return InvalidArgument("inputs[", i, "] is null");
       feeds.push_back(inputs[i]->value());
     }
     ONCILLA_ASSIGN(auto out, callable->callable->Run(feeds, call));
@@ -181,7 +181,6 @@ oncilla_status* oncilla_prefetcher_create(oncilla_callable* callable, oncilla_so
       if (answer != 1) return Error(Code::kAborted, "the source failed with ", answer);
       for (size_t i = 0; i < feeds.size(); ++i) {
         if (inputs[i] == nullptr) continue;  // the prefetcher says which
-        ONCILLA_TRY(NeedTensor(inputs[i], "inputs", i));
         ONCILLA_ASSIGN(feeds[i], inputs[i]->value().ToHost());
       }
       return true;

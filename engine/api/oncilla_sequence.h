@@ -2,7 +2,8 @@
  *
  * Both are handles of type oncilla_tensor with one axis, the number of elements, and no data; they
  * live in host memory. Runs take and give them by name (oncilla_model_run,
- * oncilla_model_run_async); callables, variables and devices take tensors only. */
+ * oncilla_model_run_async), callables by position (oncilla_callable_run, prefetchers); variables,
+ * devices and runs on the application's OpenCL objects take tensors only. */
 #ifndef ONCILLA_SEQUENCE_H_
 #define ONCILLA_SEQUENCE_H_
 

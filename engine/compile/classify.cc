@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/base/caught.h"
 #include "engine/base/work_limits.h"
 #include "engine/graph/at_node.h"
 
@@ -34,9 +35,10 @@ class Classifier {
     for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
       if (out_.done[n]) continue;
       ONCILLA_TRY(WorkLook::Ask());
-      if (Status s = Visit(NodeId{n}); !s.ok()) {
-        const Node& node = graph_.node(NodeId{n});
-        return WithStage(AtNode(std::move(s), node), Stage::kRun);
+      const NodeId id{n};
+      // Inference may be refused memory, too.
+      if (Status s = Fenced([&] { return Visit(id); }); !s.ok()) {
+        return WithStage(AtNode(std::move(s), graph_.node(id)), Stage::kRun);
       }
     }
     return std::move(out_);

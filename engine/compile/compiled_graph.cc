@@ -1,7 +1,9 @@
 // Compilation: passes, placement, constants.
 #include "engine/compile/compiled_graph.h"
 
+#include "engine/base/format.h"
 #include "engine/base/free_memory.h"
+#include "engine/graph/at_node.h"
 #include "engine/graph/shape_fixers.h"
 #include "engine/graph/verify.h"
 #include "engine/ops/control.h"
@@ -47,7 +49,8 @@ Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue || !graph.value(node.inputs[i]).is_constant()) continue;
       if (node.op->traits.IsPlanInput(i)) continue;
-      ONCILLA_ASSIGN(Packing packing, devices[node.device]->PackingFor(view, static_cast<int>(i)));
+      const auto look = [&] { return devices[node.device]->PackingFor(view, static_cast<int>(i)); };
+      ONCILLA_ASSIGN(Packing packing, FencedAtNode(look, node));
       wanted.emplace_back(node.device, in[i].value, std::move(packing));
       places.emplace_back(n, static_cast<int>(i));
       ++readers[Index(node.inputs[i])];
@@ -62,11 +65,12 @@ Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
   int64_t free = 0;
   for (size_t w = 0; w < wanted.size(); ++w) {
     const Node& node = graph.node(NodeId{places[w].first});
-    auto memory = store.Get(wanted[w], control);
+    auto memory = Fenced([&] { return store.Get(wanted[w], control); });
     if (!memory.ok()) {
       return WithNode(
-          In(memory.status(), StrCat("constant ", places[w].second, " of node '", node.name, "'")),
-          node.name);
+          In(memory.status(), StrCat("constant ", places[w].second, " of node '",
+                                     OneLine(NameInModel(node)), "' (", node.op->name, ")")),
+          NameInModel(node));
     }
     compiled.packed.emplace(places[w], *memory);
     wanted[w].constant = Tensor();

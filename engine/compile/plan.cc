@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "engine/compile/classify.h"
 #include "engine/graph/at_node.h"
@@ -185,13 +184,15 @@ class Planner {
     }
   }
 
-  int NewStorage(int device, int64_t bytes) {
+  // `what` is what the node needs it for, in messages: "its result 0".
+  int NewStorage(int device, int64_t bytes, NodeId node, std::string_view what, size_t which) {
     Storage storage;
     storage.device = device;
     storage.bytes = std::max<int64_t>(bytes, 1);
     storage.first = storage.last = clock_;
     plan_->storages.push_back(storage);
     pending_.push_back(0);
+    needed_for_.push_back({node, what, which});
     return static_cast<int>(plan_->storages.size()) - 1;
   }
 
@@ -226,17 +227,18 @@ class Planner {
   }
 
   // Makes the value readable on the stretch's device, copying it there if it is elsewhere.
-  Status Bring(Stretch& stretch, NodeId node, int input, ValueId id) {
+  Status Bring(Stretch& stretch, NodeId node, size_t input, ValueId id) {
     const int device = stretch.device;
     if (HomeOf(id, device).kind != Home::kNone) return Status();
     const int64_t bytes = FactOf(id).desc().bytes();
     Home home;
-    if (auto it = compiled_.packed.find({Index(node), input}); it != compiled_.packed.end()) {
+    if (auto it = compiled_.packed.find({Index(node), static_cast<int>(input)});
+        it != compiled_.packed.end()) {
       return Status();  // read through the packed copy, see PlaceStep
     }
     if (StateOf(id) == Availability::kSettled) {
       // A value known at plan time is uploaded when the instance is made.
-      home = {Home::kStorage, NewStorage(device, bytes), {}};
+      home = {Home::kStorage, NewStorage(device, bytes, node, "its input ", input), {}};
       plan_->storages[home.index].first = 0;
       plan_->storages[home.index].last = kEnd;  // live until the instance ends, in every run
       SetHome(id, device, home);
@@ -263,7 +265,7 @@ class Planner {
         plan_->storages[from.index].last = kEnd;
       }
     }
-    home = {Home::kStorage, NewStorage(device, bytes), {}};
+    home = {Home::kStorage, NewStorage(device, bytes, node, "its input ", input), {}};
     SetHome(id, device, home);
     stretch.copies.push_back({from_device, from, home, bytes});
     return Status();
@@ -281,14 +283,15 @@ class Planner {
                            StateOf(node.inputs[i]) == Availability::kPlanned &&
                            graph_.node(producer).device == stretch.device;
         if (!local) {
-          ONCILLA_TRY(Bring(stretch, step.node, static_cast<int>(i), node.inputs[i]));
+          ONCILLA_TRY(Bring(stretch, step.node, i, node.inputs[i]));
         }
       }
     }
     std::vector<PlannedStep> kept;
     for (PlannedStep& step : stretch.steps) {
       step.clock = ++clock_;
-      ONCILLA_ASSIGN(const bool runs, PlaceStep(step, stretch.device));
+      ONCILLA_ASSIGN(const bool runs, FencedAtNode([&] { return PlaceStep(step, stretch.device); },
+                                                   graph_.node(step.node)));
       FateOf(step.node) = runs ? NodeFate::kStep : NodeFate::kView;
       if (runs) kept.push_back(std::move(step));
     }
@@ -342,7 +345,8 @@ class Planner {
     Release(node, device);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const int64_t bytes = out[i].desc().bytes();
-      const int storage = i == 0 && reuse >= 0 ? reuse : NewStorage(device, bytes);
+      const int storage =
+          i == 0 && reuse >= 0 ? reuse : NewStorage(device, bytes, step.node, "its result ", i);
       const Home home{Home::kStorage, storage, {}};
       SetHome(node.outputs[i], device, home);
       Touch(home);
@@ -356,7 +360,8 @@ class Planner {
     }
     step.kernel = *std::move(kernel);
     if (step.kernel->scratch_bytes() > 0) {
-      step.scratch = NewStorage(device, step.kernel->scratch_bytes());
+      step.scratch =
+          NewStorage(device, step.kernel->scratch_bytes(), step.node, "its scratch memory ", 0);
     }
     return true;
   }
@@ -445,6 +450,21 @@ class Planner {
     }
   }
 
+  // What a storage was first needed for.
+  struct Need {
+    NodeId node;
+    std::string_view what;
+    size_t which = 0;
+  };
+
+  // PackArena would name the buffer by its index.
+  Status CheckFits(const BufferUse& use, const ArenaOptions& options, const Need& need) const {
+    if (use.bytes <= options.largest()) return Status();
+    return AtNode(Exhausted(need.what, need.which, " takes ", use.bytes,
+                            " bytes; the largest allocation of the device is ", options.largest()),
+                  graph_.node(need.node));
+  }
+
   Status Pack() {
     for (size_t d = 0; d < devices_.size(); ++d) {
       std::vector<BufferUse> uses;
@@ -456,7 +476,12 @@ class Planner {
         which.push_back(s);
       }
       const DeviceInfo& info = devices_[d]->info();
-      auto arena = PackArena(uses, {info.alignment_bytes, info.max_allocation_bytes, arena_work_});
+      const ArenaOptions options{info.alignment_bytes, info.max_allocation_bytes, arena_work_};
+      for (size_t i = 0; i < which.size(); ++i) {
+        ONCILLA_TRY(WithDevice(CheckFits(uses[i], options, needed_for_[which[i]]),
+                               compiled_.placement.devices[d]));
+      }
+      auto arena = PackArena(uses, options);
       if (!arena.ok()) return WithDevice(arena.status(), compiled_.placement.devices[d]);
       for (size_t i = 0; i < which.size(); ++i) {
         plan_->storages[which[i]].block = arena->places[i].block;
@@ -482,6 +507,7 @@ class Planner {
   std::vector<Home> homes_;           // per (value, device)
   std::vector<int> reads_;            // per (value, device)
   std::vector<int> pending_;          // per storage: reads still to come
+  std::vector<Need> needed_for_;      // per storage
   int clock_ = 0;
 };
 
@@ -520,61 +546,6 @@ Result<std::shared_ptr<Plan>> MakePlan(std::shared_ptr<const CompiledGraph> comp
                                        const EarlyEnd& end, int64_t arena_work) {
   ONCILLA_ASSIGN(Classified classified, Classify(*compiled, *devices[0], start));
   return Planner(std::move(compiled), devices, std::move(classified), start, end, arena_work).Run();
-}
-
-std::string Print(const Plan& plan, std::span<const std::string> device_names) {
-  const Graph& graph = plan.compiled->graph;
-  std::ostringstream out;
-  auto show = [&](const Home& home) -> std::string {
-    switch (home.kind) {
-      case Home::kNone:
-        return "-";
-      case Home::kInput:
-        return StrCat("in", home.index);
-      case Home::kConstant:
-        return "const";
-      case Home::kStorage:
-        break;
-    }
-    const Storage& s = plan.storages[home.index];
-    if (s.output >= 0) return StrCat("out", s.output);
-    return StrCat("b", s.block, "+", s.offset);
-  };
-  auto list = [&](const std::vector<Home>& homes) {
-    std::string text;
-    for (const Home& home : homes) text += (text.empty() ? "" : " ") + show(home);
-    return text;
-  };
-  for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    out << "input in" << i << " %" << Index(plan.inputs[i]);
-    if (plan.input_devices[i] > 0) out << " on " << device_names[plan.input_devices[i]];
-    out << '\n';
-  }
-  for (const Stretch& stretch : plan.stretches) {
-    out << "on " << device_names[stretch.device] << '\n';
-    for (const PlannedCopy& c : stretch.copies) {
-      out << "  copy " << c.bytes << " bytes from " << show(c.from) << " to " << show(c.to) << '\n';
-    }
-    for (const PlannedStep& step : stretch.steps) {
-      const Node& node = graph.node(step.node);
-      out << "  " << node.op->name << " '" << node.name << "' " << list(step.inputs) << " -> "
-          << list(step.outputs) << "  " << step.kernel->description() << '\n';
-    }
-  }
-  for (const SegmentOutput& o : plan.outputs) {
-    out << "output %" << Index(o.value) << ' ' << o.desc << " from " << show(o.home)
-        << (o.on_device ? " kept there\n" : "\n");
-  }
-  for (NodeId id : plan.host_nodes) {
-    out << "host " << graph.node(id).op->name << " '" << graph.node(id).name << "'\n";
-  }
-  for (size_t d = 0; d < plan.arenas.size(); ++d) {
-    if (plan.arena_bytes(static_cast<int>(d)) == 0) continue;
-    out << "arena " << device_names[d] << ' ' << plan.arena_bytes(static_cast<int>(d))
-        << " bytes\n";
-  }
-  if (!plan.complete) out << "then: the rest, with the shapes found\n";
-  return std::move(out).str();
 }
 
 }  // namespace oncilla

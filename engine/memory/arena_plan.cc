@@ -341,7 +341,7 @@ int64_t MaxLiveBytes(std::span<const BufferUse> uses, int64_t alignment_bytes) {
 
 Result<ArenaPlan> PackArena(std::span<const BufferUse> uses, const ArenaOptions& options) {
   const int64_t alignment = std::max<int64_t>(options.alignment_bytes, 1);
-  const int64_t max_block = options.max_block_bytes - options.max_block_bytes % alignment;
+  const int64_t max_block = options.largest();
   std::vector<BufferUse> rounded(uses.begin(), uses.end());
   int64_t sum = 0;
   for (size_t i = 0; i < uses.size(); ++i) {

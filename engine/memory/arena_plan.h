@@ -7,6 +7,7 @@
 // and nothing of views or in-place, which are united to one buffer before.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -28,6 +29,11 @@ struct ArenaOptions {
   int64_t max_block_bytes = INT64_MAX;  // the device's largest allocation
   // Buffers looked at while placing others before the search ends; about 2 ns each. 0: one attempt.
   int64_t work = 20'000'000;
+
+  // Of one buffer.
+  int64_t largest() const {
+    return max_block_bytes - max_block_bytes % std::max<int64_t>(alignment_bytes, 1);
+  }
 };
 
 struct ArenaPlan {

@@ -83,7 +83,9 @@ Result<SegmentStart> Executor::Start(std::span<RunValue> feeds, const RunControl
     }
     const bool fixes = !list && compiled_->fixes_shapes[Index(input.value)];
     if (fixes && *device > 0) {
-      ONCILLA_ASSIGN(feed, ToHost(feed, control));
+      auto near = Fenced([&] { return ToHost(feed, control); });
+      if (!near.ok()) return In(near.status(), StrCat("input '", input.name, "'"));
+      feed = *std::move(near);
     } else if (*device > 0) {
       start.on_device.emplace_back(input.value, *device);
     }
@@ -312,15 +314,17 @@ Status Executor::RunHostNodes(const Plan& plan, std::vector<RunValue>& values,
       // here.
       if (is_control && node.op->name == "While") continue;
       if (in.back().on_device()) {
-        ONCILLA_ASSIGN(in.back(), ToHost(in.back(), control));
+        ONCILLA_ASSIGN(in.back(), FencedAtNode([&] { return ToHost(in.back(), control); }, node));
       }
     }
     const HostSpan span(control, node.name);
-    auto out = is_control ? RunControlNode(node, in, control)
-                          : EvaluateNode(*devices_[0], graph, node, in);
-    if (!out.ok()) {
-      return AtNode(out.status(), node);
-    }
+    // What is computed here is no kernel's work: loops gather results, lists and variables grow.
+    const auto compute = [&] {
+      return is_control ? RunControlNode(node, in, control)
+                        : EvaluateNode(*devices_[0], graph, node, in);
+    };
+    auto out = Fenced(compute);
+    if (!out.ok()) return AtNode(out.status(), node);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       values[Index(node.outputs[i])] = std::move((*out)[i]);
     }
@@ -515,6 +519,10 @@ std::vector<int> Executor::InputDevices() const {
 }
 
 Result<std::shared_ptr<const Plan>> Executor::PlanFor(std::span<const Tensor> feeds) {
+  return PlanForValues(std::vector<RunValue>(feeds.begin(), feeds.end()));
+}
+
+Result<std::shared_ptr<const Plan>> Executor::PlanForValues(std::span<const RunValue> feeds) {
   const CountedWork counted(*pools_[0], owner_, nullptr);
   std::vector<RunValue> values(feeds.begin(), feeds.end());
   ONCILLA_ASSIGN(const SegmentStart start, Start(values, {}));

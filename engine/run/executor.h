@@ -67,6 +67,8 @@ class Executor {
   // The plan that feeds of these descriptions would take first, for inspect; contents are read only
   // where they fix shapes.
   Result<std::shared_ptr<const Plan>> PlanFor(std::span<const Tensor> feeds);
+  // Likewise, for values on devices too.
+  Result<std::shared_ptr<const Plan>> PlanForValues(std::span<const RunValue> feeds);
 
   // A separate plan for these feeds, made quickly and not kept: its arenas are no smaller than
   // those of the plan that a run would use.

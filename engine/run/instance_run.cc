@@ -9,6 +9,7 @@
 #include <map>
 
 #include "engine/base/caught.h"
+#include "engine/graph/at_node.h"
 #include "engine/run/instance_state.h"
 #include "engine/run/run_profile.h"
 
@@ -94,7 +95,9 @@ class Instance::Walk {
     state_.host_regions.clear();
     for (const RunValue& v : state_.inputs) AddExternal(v);
     for (const SegmentOutput& output : plan_.outputs) {
-      ONCILLA_ASSIGN(RunValue v, MakeOutput(output));
+      const Graph& graph = plan_.compiled->graph;
+      ONCILLA_ASSIGN(RunValue v, FencedAtNode([&] { return MakeOutput(output); },
+                                              graph.node(graph.value(output.value).producer)));
       AddExternal(v);
       state_.outputs.push_back(std::move(v));
     }

@@ -8,27 +8,53 @@
 namespace oncilla {
 
 Callable::Callable(std::shared_ptr<Model> model, CallableOptions options)
-    : model_(std::move(model)), options_(std::move(options)) {}
+    : model_(std::move(model)),
+      options_(std::move(options)),
+      names_{options_.signature, options_.feeds, options_.fetches, options_.targets} {}
 
 Callable::~Callable() = default;
 
 Result<std::shared_ptr<Callable>> Callable::Create(std::shared_ptr<Model> model,
                                                    CallableOptions options) {
   std::shared_ptr<Callable> callable(new Callable(std::move(model), std::move(options)));
-  ONCILLA_ASSIGN(const auto use, callable->model_->Enter());
-  ONCILLA_ASSIGN(const auto bound, callable->Bind(Watched(callable->model_->session())));
-  for (const NamedValue& output : bound->executor->compiled().graph.outputs()) {
-    callable->outputs_.push_back(output.name);
+  Model& of = *callable->model_;
+  ONCILLA_ASSIGN(const auto use, of.Enter());
+  const auto bound = callable->Bind(Watched(of.session()));
+  callable->for_any_ = bound.ok() || !NeedsFeeds(bound.status()) || callable->names_.feeds.empty();
+  if (callable->for_any_) {
+    ONCILLA_TRY(bound.status());
+    for (const NamedValue& output : (*bound)->executor->compiled().graph.outputs()) {
+      callable->outputs_.push_back(output.name);
+    }
+    of.executables().AddCallable(callable->state_);
+    return callable;
   }
-  callable->model_->executables().AddCallable(callable->state_);
+  // Results have their positions whichever graph gives them.
+  ImportRequest& names = callable->names_;
+  if (names.fetches.empty() && names.targets.empty()) {
+    ONCILLA_ASSIGN(const Signature* signature, of.source().FindSignature(names.signature));
+    names.fetches = NamesOf(signature->outputs);
+  }
+  callable->outputs_ = names.fetches;
+  for (const std::string& kept : callable->options_.keep) {
+    if (std::ranges::find(names.fetches, kept) == names.fetches.end()) return NoOutputToKeep(kept);
+  }
   return callable;
 }
 
 Result<std::shared_ptr<const Callable::Bound>> Callable::Bind(const RunControl& control) {
-  auto bound = std::make_shared<Bound>();
-  const ImportRequest names{options_.signature, options_.feeds, options_.fetches, options_.targets};
   ONCILLA_ASSIGN(const int preferred, model_->session().device_set().Use(options_.device));
-  ONCILLA_ASSIGN(bound->executor, model_->executables().Find(names, preferred, control));
+  ONCILLA_ASSIGN(auto executor, model_->executables().Find(names_, preferred, control));
+  ONCILLA_ASSIGN(auto bound, BoundTo(std::move(executor)));
+  MutexLock lock(&state_->mutex);
+  state_->bound = bound;
+  return bound;
+}
+
+Result<std::shared_ptr<const Callable::Bound>> Callable::BoundTo(
+    std::shared_ptr<Executor> executor) const {
+  auto bound = std::make_shared<Bound>();
+  bound->executor = std::move(executor);
   const Graph& graph = bound->executor->compiled().graph;
   for (const NamedValue& input : graph.inputs()) {
     const auto it = std::find(options_.feeds.begin(), options_.feeds.end(), input.name);
@@ -37,15 +63,84 @@ Result<std::shared_ptr<const Callable::Bound>> Callable::Bind(const RunControl& 
     bound->feed_of_input.push_back(static_cast<size_t>(it - options_.feeds.begin()));
   }
   ONCILLA_ASSIGN(bound->keep, KeepMask(graph, options_.keep, options_.keep_all));
-  MutexLock lock(&state_->mutex);
-  state_->bound = bound;
   return std::shared_ptr<const Bound>(std::move(bound));
+}
+
+Result<std::shared_ptr<const Callable::Bound>> Callable::BoundFor(std::span<const RunValue> feeds,
+                                                                  const RunControl& control) {
+  if (!for_any_) {
+    ONCILLA_ASSIGN(const int preferred, model_->session().device_set().Use(options_.device));
+    const auto fed = [&] { return FactsOfFeeds(Named(feeds)); };
+    ONCILLA_ASSIGN(auto executor,
+                   model_->executables().Find(names_, preferred, control, nullptr, fed));
+    return BoundTo(std::move(executor));
+  }
+  {
+    MutexLock lock(&state_->mutex);
+    if (state_->bound != nullptr) return state_->bound;
+  }
+  return Bind(control);
+}
+
+std::vector<NamedRunValue> Callable::Named(std::span<const RunValue> feeds) const {
+  std::vector<NamedRunValue> named;
+  for (size_t i = 0; i < feeds.size(); ++i) named.emplace_back(options_.feeds[i], feeds[i]);
+  return named;
+}
+
+Status Callable::CheckFeeds(std::span<const RunValue> feeds) const {
+  if (feeds.size() == options_.feeds.size()) return Status();
+  return WithStage(
+      InvalidArgument("the callable takes ", options_.feeds.size(), " feeds, got ", feeds.size()),
+      Stage::kOptions);
+}
+
+template <class Given, class Work>
+Result<Given> Callable::WithBound(std::span<const RunValue> feeds, const RunControl& control,
+                                  const Work& work) {
+  ONCILLA_TRY(CheckFeeds(feeds));
+  // In the order of the graph's inputs.
+  const auto in_order = [&](const Bound& bound) -> Result<std::vector<RunValue>> {
+    std::vector<RunValue> inputs;
+    inputs.reserve(bound.feed_of_input.size());
+    const Graph& graph = bound.executor->compiled().graph;
+    for (size_t i = 0; i < bound.feed_of_input.size(); ++i) {
+      const RunValue& feed = feeds[bound.feed_of_input[i]];
+      const std::string& name = graph.inputs()[i].name;
+      if (!feed.valid()) {
+        return WithStage(
+            InvalidArgument("feed ", bound.feed_of_input[i], " ('", name, "') is empty"),
+            Stage::kOptions);
+      }
+      if (feed.on_device() || !feed.host().is_list()) {
+        inputs.push_back(feed);
+        continue;
+      }
+      const Fact& wanted = graph.fact(graph.inputs()[i].value);
+      ONCILLA_ASSIGN(RunValue list, CheckedFeed(model_->source(), name, wanted, feed.host()));
+      inputs.push_back(std::move(list));
+    }
+    return inputs;
+  };
+  ONCILLA_ASSIGN(const auto bound, BoundFor(feeds, control));
+  ONCILLA_ASSIGN(auto inputs, in_order(*bound));
+  Result<Given> result = work(*bound, inputs);
+  if (!NeedsNarrower(result.status())) return result;
+  ONCILLA_ASSIGN(const int preferred, model_->session().device_set().Use(options_.device));
+  const std::vector<NamedRunValue> named = Named(feeds);
+  auto narrower = model_->executables().FindNarrower(names_, preferred, control, *bound->executor,
+                                                     named, FactsOfFeeds(named));
+  if (narrower == nullptr) return result;
+  ONCILLA_ASSIGN(const auto own, BoundTo(std::move(narrower)));
+  ONCILLA_ASSIGN(inputs, in_order(*own));
+  return work(*own, inputs);
 }
 
 Result<std::vector<std::shared_ptr<DeviceLink>>> Callable::FeedLinks() {
   ONCILLA_ASSIGN(const auto use, model_->Enter());
-  ONCILLA_ASSIGN(const auto bound, Bind(Watched(model_->session())));
   std::vector<std::shared_ptr<DeviceLink>> links(options_.feeds.size());
+  if (!for_any_) return links;  // where a feed is read depends on the feeds
+  ONCILLA_ASSIGN(const auto bound, Bind(Watched(model_->session())));
   const std::vector<int> devices = bound->executor->InputDevices();
   for (size_t i = 0; i < devices.size(); ++i) {
     if (devices[i] == 0) continue;
@@ -55,44 +150,19 @@ Result<std::vector<std::shared_ptr<DeviceLink>>> Callable::FeedLinks() {
   return links;
 }
 
-Result<std::shared_ptr<const Callable::Bound>> Callable::BoundNow(const RunControl& control) {
-  {
-    MutexLock lock(&state_->mutex);
-    if (state_->bound != nullptr) return state_->bound;
-  }
-  return Bind(control);
-}
-
-Result<std::vector<RunValue>> Callable::InOrder(const Bound& bound,
-                                                std::span<const RunValue> feeds) const {
-  if (feeds.size() != options_.feeds.size()) {
-    return WithStage(
-        InvalidArgument("the callable takes ", options_.feeds.size(), " feeds, got ", feeds.size()),
-        Stage::kOptions);
-  }
-  std::vector<RunValue> inputs;
-  inputs.reserve(bound.feed_of_input.size());
-  for (const size_t feed : bound.feed_of_input) {
-    if (!feeds[feed].valid()) {
-      return WithStage(InvalidArgument("feed ", feed, " ('", options_.feeds[feed], "') is empty"),
-                       Stage::kOptions);
-    }
-    inputs.push_back(feeds[feed]);
-  }
-  return inputs;
-}
-
 Result<std::vector<RunValue>> Callable::Run(std::span<const RunValue> feeds,
                                             const CallOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   ONCILLA_ASSIGN(const auto use, model_->Enter());
   RunControl control = ControlOf(model_->session(), begin, options.timeout, options.cancel);
-  ONCILLA_ASSIGN(const auto bound, BoundNow(control));
-  ONCILLA_ASSIGN(const auto inputs, InOrder(*bound, feeds));
   control.stats = options.stats;
-  if (!options.into.empty()) return RunInto(*bound, inputs, options.into, std::move(control));
-  return Execute(model_->session(), model_->variables().store(), *bound->executor, inputs,
-                 bound->keep, control);
+  const auto run = [&](const Bound& bound,
+                       std::span<const RunValue> inputs) -> Result<std::vector<RunValue>> {
+    if (!options.into.empty()) return RunInto(bound, inputs, options.into, control);
+    return Execute(model_->session(), model_->variables().store(), *bound.executor, inputs,
+                   bound.keep, control);
+  };
+  return WithBound<std::vector<RunValue>>(feeds, control, run);
 }
 
 namespace {
@@ -159,6 +229,10 @@ Result<std::vector<RunValue>> Callable::RunInto(const Bound& bound,
   for (size_t i = 0; i < into.size(); ++i) {
     if (!into[i].valid()) continue;
     if (results[i].on_device() && results[i].device().SameMemory(into[i])) continue;
+    if (!results[i].on_device() && results[i].host().is_list()) {
+      return refuse(InvalidArgument("output '", outputs_[i], "' is a sequence, and a tensor is ",
+                                    "given for it"));
+    }
     const TensorDesc& desc = results[i].desc();
     if (desc.dtype != into[i].desc().dtype || desc.shape != into[i].desc().shape) {
       return refuse(InvalidArgument("output '", outputs_[i], "' is ", desc,
@@ -179,9 +253,10 @@ Result<EnqueuedRun> Callable::Enqueue(void* queue, std::span<const RunValue> fee
                                       std::span<const DeviceTensor> into,
                                       std::span<void* const> wait_for, bool profile) {
   ONCILLA_ASSIGN(const auto use, model_->Enter());
-  ONCILLA_ASSIGN(const auto bound, BoundNow(Watched(model_->session())));
-  ONCILLA_ASSIGN(const auto inputs, InOrder(*bound, feeds));
-  return bound->executor->Enqueue({queue, inputs, into, wait_for, profile});
+  const auto enqueue = [&](const Bound& bound, std::span<const RunValue> inputs) {
+    return bound.executor->Enqueue({queue, inputs, into, wait_for, profile});
+  };
+  return WithBound<EnqueuedRun>(feeds, Watched(model_->session()), enqueue);
 }
 
 }  // namespace oncilla

@@ -38,12 +38,15 @@ struct CallOptions {
 class Callable {
  public:
   // Names that are not there, and feeds that are missing, are refused now; what nothing needs may
-  // be fed and is ignored.
+  // be fed and is ignored. Where the graph cannot be made for any feeds of these names (a function
+  // that is chosen by its arguments, an op that needs a rank), each call finds the one for what it
+  // is given, and a model that is not supported is refused by the first.
   static Result<std::shared_ptr<Callable>> Create(std::shared_ptr<Model> model,
                                                   CallableOptions options);
   ~Callable();
 
-  // A feed may be a tensor of the host or on any device of the session, from call to call.
+  // A feed may be a tensor of the host or on any device of the session, from call to call, or a
+  // sequence.
   Result<std::vector<RunValue>> Run(std::span<const RunValue> feeds,
                                     const CallOptions& options = {});
 
@@ -64,16 +67,25 @@ class Callable {
  private:
   using Bound = CallableState::Bound;
   Callable(std::shared_ptr<Model> model, CallableOptions options);
+  // For any feeds of these names.
   Result<std::shared_ptr<const Bound>> Bind(const RunControl& control);
-  Result<std::shared_ptr<const Bound>> BoundNow(const RunControl& control);
-  // In the order of the graph's inputs.
-  Result<std::vector<RunValue>> InOrder(const Bound& bound, std::span<const RunValue> feeds) const;
+  Result<std::shared_ptr<const Bound>> BoundTo(std::shared_ptr<Executor> executor) const;
+  Result<std::shared_ptr<const Bound>> BoundFor(std::span<const RunValue> feeds,
+                                                const RunControl& control);
+  // Does `work` with what serves these feeds: what is bound to any, else to them alone.
+  template <class Given, class Work>
+  Result<Given> WithBound(std::span<const RunValue> feeds, const RunControl& control,
+                          const Work& work);
+  Status CheckFeeds(std::span<const RunValue> feeds) const;
+  std::vector<NamedRunValue> Named(std::span<const RunValue> feeds) const;
   Result<std::vector<RunValue>> RunInto(const Bound& bound, std::span<const RunValue> inputs,
                                         std::span<const DeviceTensor> into, RunControl control);
 
   const std::shared_ptr<Model> model_;
   const CallableOptions options_;
+  ImportRequest names_;  // what calls ask for
   std::vector<std::string> outputs_;
+  bool for_any_ = true;  // one graph serves any feeds, as far as sizes allow
   const std::shared_ptr<CallableState> state_ = std::make_shared<CallableState>();
 };
 

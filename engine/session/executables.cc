@@ -13,27 +13,6 @@
 namespace oncilla {
 namespace {
 
-std::string KeyOf(const ImportRequest& request) {
-  std::string key = request.signature + '\n';
-  for (const std::string& f : request.feeds) key += f + '\n';
-  key += '\n';
-  for (const std::string& f : request.fetches) key += f + '\n';
-  key += '\n';
-  for (const std::string& t : request.targets) key += t + '\n';
-  for (const Fact& fact : request.fed) {
-    key += StrCat('\n', fact);
-    if (!fact.has_value()) continue;
-    key += '=';
-    if (fact.dtype == DType::kString) {
-      for (const std::string& text : fact.value.strings()) key += StrCat(text.size(), ':', text);
-    } else {
-      key.append(reinterpret_cast<const char*>(fact.value.bytes().data()),
-                 fact.value.bytes().size());
-    }
-  }
-  return key;
-}
-
 // The entries of strict_except as requests, for which close names can be suggested.
 std::shared_ptr<const std::vector<PlacementRequest>> AsRequests(
     const std::vector<std::string>& entries) {
@@ -109,87 +88,6 @@ Result<Module> Executables::Import(const ImportRequest& request, ImportRequest& 
   for (const NamedValue& input : module->main.inputs()) taken.feeds.push_back(input.name);
   std::sort(taken.feeds.begin(), taken.feeds.end());
   return module;
-}
-
-// Reduces facts to the level `known`. A short vector of integers is more often a shape than data,
-// and then its length is a rank, so that length is kept.
-Facts Executables::FactsOf(const Facts& fed, Known known) {
-  Facts facts = fed;
-  for (Fact& fact : facts) {
-    const PartialShape shape = std::exchange(fact.shape, PartialShape());
-    const bool whole = fact.has_value() && !IsFloat(fact.dtype);
-    if (known < (whole ? Known::kWholeNumbers : Known::kNumbers)) fact.value = Tensor();
-    if (fact.kind != ValueKind::kTensor || !shape.ranked()) continue;
-    const bool few = shape.rank() == 1 && IsInteger(fact.dtype) && shape[0].size <= kMaxRank;
-    fact.shape = known >= Known::kShapes || few ? shape : PartialShape::OfRank(shape.rank());
-  }
-  return facts;
-}
-
-Result<std::shared_ptr<Executor>> Executables::Find(const ImportRequest& request, int preferred,
-                                                    const RunControl& control,
-                                                    const GraphObserver& observe,
-                                                    const FedFacts& fed) {
-  if (!fed) return FindFor(request, preferred, control, observe);
-  Known known = Known::kNames;
-  std::string key;  // only built if some graph needs more than names
-  {
-    MutexLock lock(&mutex_);
-    if (!known_.empty()) {
-      key = KeyOf(request);
-      if (const auto at = known_.find(key); at != known_.end()) known = at->second;
-    }
-  }
-  Status refused;
-  ImportRequest narrowed = request;
-  std::string tried;
-  // Import with as little knowledge of the feeds as possible, since each level of knowledge means
-  // further graphs: names, then ranks, shapes, whole numbers and all numbers.
-  for (;; known = static_cast<Known>(static_cast<int>(known) + 1)) {
-    if (known != Known::kNames) narrowed.fed = FactsOf(fed(), known);
-    // If this level knows nothing more of these feeds, the import would fail as before.
-    if (!refused.ok()) {
-      const std::string last = std::exchange(tried, KeyOf(narrowed));
-      if (last == tried && known == Known::kNumbers) return refused;
-      if (last == tried) continue;
-    }
-    auto found = FindFor(narrowed, preferred, control, observe);
-    if (found.status().code() != Code::kUnimplemented ||
-        Details(found.status()).stage != Stage::kLoad) {
-      if (!refused.ok() && found.ok()) {
-        MutexLock lock(&mutex_);
-        known_[KeyOf(request)] = known;
-      }
-      // An error that concerns these feeds is reported at the first level at which it appears.
-      return found;
-    }
-    // The first refusal says what is unsupported regardless of the feeds.
-    if (refused.ok()) refused = found.status();
-    if (known == Known::kNumbers) return refused;
-  }
-}
-
-std::shared_ptr<Executor> Executables::FindNarrower(const ImportRequest& request, int preferred,
-                                                    const RunControl& control, const FedFacts& fed,
-                                                    const FitsFeeds& fits) {
-  if (narrower_misses_.load() >= kMostMisses) return nullptr;
-  const Facts facts = fed();
-  ImportRequest narrowed = request;
-  for (const Known known : {Known::kShapes, Known::kNumbers}) {
-    const std::string last = KeyOf(narrowed);
-    narrowed.fed = FactsOf(facts, known);
-    if (last == KeyOf(narrowed)) continue;
-    auto found = FindFor(narrowed, preferred, control);
-    if (!found.ok()) continue;
-    if (fits(**found)) {
-      narrower_misses_.store(0);
-      return *std::move(found);
-    }
-    MutexLock lock(&mutex_);  // it serves no other feeds
-    std::erase_if(executors_, [&](const Entry& e) { return e.executor == *found; });
-  }
-  ++narrower_misses_;
-  return nullptr;
 }
 
 Result<std::shared_ptr<Executor>> Executables::FindFor(const ImportRequest& request, int preferred,

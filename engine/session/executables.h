@@ -18,6 +18,7 @@
 #include "engine/compile/turns.h"
 #include "engine/import/held_source.h"
 #include "engine/run/executor.h"
+#include "engine/session/run_request.h"
 #include "engine/session/session.h"
 
 namespace oncilla {
@@ -51,6 +52,11 @@ struct CallableState {
   std::shared_ptr<const Bound> bound ABSL_GUARDED_BY(mutex);
 };
 
+// Whether a graph that cannot be made for any feeds may be made for what is known of some.
+bool NeedsFeeds(const Status& imported);
+// Whether a run may have failed for lack of a graph for its feeds (Executables::FindNarrower).
+bool NeedsNarrower(const Status& run);
+
 class Executables {
  public:
   // `shared`: constants that other loads of the same files have too; may be null.
@@ -70,13 +76,15 @@ class Executables {
                                          const GraphObserver& observe = nullptr,
                                          const FedFacts& fed = nullptr);
 
-  // For feeds that the graph for any of their kind cannot be planned for: one that is made for
-  // their shapes, else for their numbers too, and that `fits`. Null where there is none, and once
-  // that was so kMostMisses times: wrong feeds should not cost a compilation each.
-  using FitsFeeds = std::function<bool(Executor&)>;
+  // Where the graph of `executor`, for any feeds of these names, cannot be planned for `feeds`,
+  // since it lacks what only some sizes or numbers need (groups of a convolution, axes of size one
+  // that stretch): one that is made for their shapes, else for their numbers too. `fed` are their
+  // facts, in the order of request.feeds. Null where that is not the reason or does not help, and
+  // once it did not kMostMisses times in a row: wrong feeds should not cost a compilation each.
   std::shared_ptr<Executor> FindNarrower(const ImportRequest& request, int preferred,
-                                         const RunControl& control, const FedFacts& fed,
-                                         const FitsFeeds& fits);
+                                         const RunControl& control, Executor& executor,
+                                         std::span<const NamedRunValue> feeds, const Facts& fed,
+                                         const GraphObserver& observe = nullptr);
 
   // From the next run on nodes are placed as asked, besides what was asked for before.
   void Place(std::vector<PlacementRequest> requests);
@@ -118,6 +126,7 @@ class Executables {
   // What a graph may rely on of the tensors that are fed, the least first.
   enum class Known : uint8_t { kNames, kRanks, kShapes, kWholeNumbers, kNumbers };
   static Facts FactsOf(const Facts& fed, Known known);
+  static std::string KeyOf(const ImportRequest& request);
 
   static constexpr size_t kMaxExecutors = 16;
   static constexpr int kMostMisses = 8;   // of FindNarrower in a row

@@ -1,9 +1,11 @@
-// A model's life: entering, runs and their attempts, placement, unloading.
+// A model's life: entering, runs and their attempts, runs on the session's threads and the handles
+// that their callers hold, placement, unloading.
 #include "engine/session/model.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/caught.h"
 #include "engine/placement/device_name.h"
 #include "engine/session/run.h"
 
@@ -11,23 +13,49 @@ namespace oncilla {
 
 namespace {
 
-// The feeds of the graph's inputs, where all are tensors in host memory that the inputs take.
-std::optional<std::vector<Tensor>> FeedsThatFit(const Graph& graph, const RunRequest& request) {
-  std::vector<Tensor> feeds;
-  for (const NamedValue& input : graph.inputs()) {
-    const auto given = std::find_if(request.feeds.begin(), request.feeds.end(),
-                                    [&](const auto& feed) { return feed.first == input.name; });
-    const Fact& fact = graph.fact(input.value);
-    if (given == request.feeds.end() || fact.kind != ValueKind::kTensor) return std::nullopt;
-    const Tensor& tensor = given->second;
-    if (!tensor.valid() || tensor.is_list() || tensor.dtype() != fact.dtype) return std::nullopt;
-    if (!fact.shape.Accepts(tensor.shape())) return std::nullopt;
-    feeds.push_back(tensor);
-  }
+// The request's feeds, on the host and on devices.
+std::vector<NamedRunValue> FeedsOf(const RunRequest& request) {
+  std::vector<NamedRunValue> feeds(request.feeds.begin(), request.feeds.end());
+  feeds.insert(feeds.end(), request.device_feeds.begin(), request.device_feeds.end());
   return feeds;
 }
 
 }  // namespace
+
+struct RunHandle::State {
+  const CancellationToken cancel;
+  Mutex mutex;
+  bool done ABSL_GUARDED_BY(mutex) = false;
+  bool taken ABSL_GUARDED_BY(mutex) = false;
+  Result<RunResult> outcome ABSL_GUARDED_BY(mutex) = Internal("not run yet");
+
+  explicit State(CancellationToken token) : cancel(std::move(token)) {}
+};
+
+bool RunHandle::Done() const {
+  MutexLock lock(&state_->mutex);
+  return state_->done;
+}
+
+bool RunHandle::Wait(Deadline deadline) const {
+  State& state = *state_;
+  MutexLock lock(&state.mutex);
+  const auto done = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) { return state.done; };
+  if (deadline != kNoDeadline) return state.mutex.AwaitUntil(deadline, done);
+  state.mutex.Await(done);
+  return true;
+}
+
+Result<RunResult> RunHandle::Take() const {
+  Wait();
+  MutexLock lock(&state_->mutex);
+  if (std::exchange(state_->taken, true)) {
+    return Error(Code::kFailedPrecondition, "the run's result was taken already");
+  }
+  return std::move(state_->outcome);
+}
+
+void RunHandle::Cancel() const { state_->cancel.Cancel(); }
 
 Model::Model(std::shared_ptr<Session> session, std::string path,
              std::unique_ptr<ModelSource> source, StoredDevices stored_devices,
@@ -68,6 +96,30 @@ Result<RunResult> Model::RunSince(const RunRequest& request,
                         });
 }
 
+Result<RunHandle> Model::RunAsync(RunRequest request,
+                                  std::function<void(const RunHandle& run)> done) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (!request.cancel.possible()) request.cancel = CancellationToken::Create();
+  auto state = std::make_shared<RunHandle::State>(request.cancel);
+  // The model is entered now, not when a thread becomes free, so that closing waits for queued runs
+  // too.
+  ONCILLA_ASSIGN(auto use, Enter());
+  auto task = [self = shared_from_this(), request = std::move(request), done = std::move(done),
+               state, begin, use = std::move(use)]() mutable {
+    Result<RunResult> outcome = Fenced([&] { return self->RunSince(request, begin); });
+    use.reset();  // `done` may unload the model
+    request = {};
+    {
+      MutexLock lock(&state->mutex);
+      state->outcome = std::move(outcome);
+      state->done = true;
+    }
+    if (done) done(RunHandle(state));
+  };
+  ONCILLA_TRY(session_->tasks_.Post(std::move(task)));
+  return RunHandle(std::move(state));
+}
+
 Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& request,
                                std::chrono::steady_clock::time_point begin, bool& may_repeat) {
   ImportRequest names{request.signature, {}, request.fetches, request.targets};
@@ -77,11 +129,7 @@ Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& requ
   ONCILLA_ASSIGN(const int preferred, devices.Use(device));
   ONCILLA_TRY(devices.CheckAlive(static_cast<size_t>(preferred)));
   const RunControl control = ControlOf(*session_, begin, request.timeout, request.cancel);
-  const Executables::FedFacts fed = [&request] {
-    Facts facts = FactsOfFeeds(request.feeds);
-    for (const auto& feed : request.device_feeds) facts.push_back(Fact::Of(feed.second.desc()));
-    return facts;
-  };
+  const Executables::FedFacts fed = [&request] { return FactsOfFeeds(FeedsOf(request)); };
   auto found = executables_.Find(names, preferred, control, nullptr, fed);
   if (found.status().code() == Code::kResourceExhausted && session_->memory().Trim().bytes > 0) {
     // Idle plans of other models may hold the memory that the weights need.
@@ -91,18 +139,10 @@ Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& requ
   if ((*found)->compiled().writes_variables) may_repeat = false;
   auto result =
       RunOnce(*session_, source_, variables_.store(), **found, preferred, request, control, begin);
-  // A graph for any sizes lacks what only some of them need: groups of a convolution, axes of size
-  // one that stretch. Where such sizes are why it cannot be planned, it is made for them.
-  if (result.status().code() != Code::kInvalidArgument) return result;
-  const Graph& graph = (*found)->compiled().graph;
-  const auto feeds = FeedsThatFit(graph, request);
-  if (!feeds) return result;
-  if ((*found)->PlanFor(*feeds).status().code() != Code::kInvalidArgument) return result;
-  const auto fits = [&request](Executor& executor) {
-    const auto own = FeedsThatFit(executor.compiled().graph, request);
-    return own && executor.PlanFor(*own).ok();
-  };
-  const auto narrower = executables_.FindNarrower(names, preferred, control, fed, fits);
+  if (!NeedsNarrower(result.status())) return result;
+  const std::vector<NamedRunValue> feeds = FeedsOf(request);
+  const auto narrower =
+      executables_.FindNarrower(names, preferred, control, **found, feeds, FactsOfFeeds(feeds));
   if (narrower == nullptr) return result;
   return RunOnce(*session_, source_, variables_.store(), *narrower, preferred, request, control,
                  begin);
@@ -118,6 +158,19 @@ Result<std::shared_ptr<Executor>> Model::Executable(const ImportRequest& request
   const Executables::FedFacts fed = [&request] { return request.fed; };
   return executables_.Find(names, preferred, Watched(*session_), observe,
                            request.fed.empty() ? nullptr : fed);
+}
+
+std::shared_ptr<Executor> Model::Narrower(const ImportRequest& request, Executor& executor,
+                                          std::span<const NamedRunValue> feeds,
+                                          const GraphObserver& observe, const std::string& device) {
+  const auto use = EnterNow();
+  if (!use.ok()) return nullptr;
+  const auto preferred = session_->device_set().Use(device);
+  if (!preferred.ok()) return nullptr;
+  ImportRequest names = request;
+  names.fed.clear();
+  return executables_.FindNarrower(names, *preferred, Watched(*session_), executor, feeds,
+                                   request.fed, observe);
 }
 
 Status Model::Place(std::vector<PlacementRequest> requests) {
@@ -166,7 +219,11 @@ Status Model::Prepare(const RunRequest& request) {
     std::ranges::fill(zeros.mutable_bytes(), std::byte{0});
     feeds.push_back(std::move(zeros));
   }
-  return executor->PlanFor(feeds).status();
+  const Status planned = executor->PlanFor(feeds).status();
+  if (!NeedsNarrower(planned) || request.feeds.empty()) return planned;
+  const std::vector<NamedRunValue> named(request.feeds.begin(), request.feeds.end());
+  const auto narrower = Narrower(wanted, *executor, named, nullptr, request.device);
+  return narrower == nullptr ? planned : Status();  // which has made its plan
 }
 
 Released Model::Unload() {

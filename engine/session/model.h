@@ -62,6 +62,13 @@ class Model : public std::enable_shared_from_this<Model> {
   Result<std::shared_ptr<Executor>> Executable(const ImportRequest& request,
                                                const GraphObserver& observe = nullptr,
                                                const std::string& device = {});
+  // What a run of these feeds takes where it cannot take `executor`, which Executable gave for the
+  // request, with their facts in request.fed (Executables::FindNarrower): its plan for them is
+  // made. Else null.
+  std::shared_ptr<Executor> Narrower(const ImportRequest& request, Executor& executor,
+                                     std::span<const NamedRunValue> feeds,
+                                     const GraphObserver& observe = nullptr,
+                                     const std::string& device = {});
 
   // Keep the result while using the model: Unload waits for it. FailedPrecondition if unloaded.
   Result<std::shared_ptr<const UseGate::Use>> Enter();

@@ -75,13 +75,8 @@ Result<std::vector<RunValue>> FeedsOf(const ModelSource& source, const Graph& gr
     const auto near = std::find_if(request.feeds.begin(), request.feeds.end(), named);
     const Fact& fact = graph.fact(input.value);
     if (near == request.feeds.end()) return source.NotFed(input.name, fact);
-    ONCILLA_TRY(source.CheckFeed(input.name, fact, near->second));
-    if (near->second.is_list() && fact.kind == ValueKind::kList) {
-      ONCILLA_ASSIGN(Tensor list, CheckedList(near->second, fact, input.name));
-      feeds.emplace_back(std::move(list));
-      continue;
-    }
-    feeds.push_back(near->second);
+    ONCILLA_ASSIGN(RunValue value, CheckedFeed(source, input.name, fact, near->second));
+    feeds.push_back(std::move(value));
   }
   return feeds;
 }
@@ -240,28 +235,56 @@ RunControl ControlOf(const Session& session, std::chrono::steady_clock::time_poi
   return control;
 }
 
-Facts FactsOfFeeds(std::span<const NamedTensor> feeds) {
+namespace {
+
+Fact FactOfFeed(const Tensor& tensor) {
   constexpr int64_t kMostNumbers = 64, kMostFloats = 2 * kMaxRank;
   constexpr size_t kLongestName = 4096;
+  Fact fact = tensor.valid() ? Fact::Of(tensor) : Fact::Absent();
+  if (fact.kind != ValueKind::kTensor) return fact;
+  if (fact.dtype == DType::kString) {
+    const bool one = tensor.elements() == 1 && tensor.strings()[0].size() <= kLongestName;
+    if (one) fact.value = tensor;
+    return fact;
+  }
+  const bool numbers = IsInteger(fact.dtype) || fact.dtype == DType::kBool;
+  // Scales of axes.
+  const bool floats =
+      IsFloat(fact.dtype) && tensor.shape().rank() == 1 && tensor.elements() <= kMostFloats;
+  if (!numbers && !floats) return fact;
+  if (tensor.shape().rank() > 2 || tensor.elements() > kMostNumbers) return fact;
+  // The graph outlives the caller's memory, so the value is copied.
+  fact.value = Tensor::Copy(tensor.desc(), tensor.bytes());
+  return fact;
+}
+
+}  // namespace
+
+Facts FactsOfFeeds(std::span<const NamedTensor> feeds) {
   Facts facts;
-  for (const auto& [name, tensor] : feeds) {
-    Fact& fact = facts.emplace_back(tensor.valid() ? Fact::Of(tensor) : Fact::Absent());
-    if (fact.kind == ValueKind::kTensor && fact.dtype == DType::kString) {
-      const bool one = tensor.elements() == 1 && tensor.strings()[0].size() <= kLongestName;
-      if (one) fact.value = tensor;
-      continue;
-    }
-    const bool numbers =
-        fact.kind == ValueKind::kTensor && (IsInteger(fact.dtype) || fact.dtype == DType::kBool);
-    // Scales of axes.
-    const bool floats = fact.kind == ValueKind::kTensor && IsFloat(fact.dtype) &&
-                        tensor.shape().rank() == 1 && tensor.elements() <= kMostFloats;
-    if (!numbers && !floats) continue;
-    if (tensor.shape().rank() > 2 || tensor.elements() > kMostNumbers) continue;
-    // The graph outlives the caller's memory, so the value is copied.
-    fact.value = Tensor::Copy(tensor.desc(), tensor.bytes());
+  for (const auto& [name, tensor] : feeds) facts.push_back(FactOfFeed(tensor));
+  return facts;
+}
+
+Facts FactsOfFeeds(std::span<const NamedRunValue> feeds) {
+  Facts facts;
+  for (const auto& [name, value] : feeds) {
+    facts.push_back(value.on_device() ? Fact::Of(value.desc()) : FactOfFeed(value.host()));
   }
   return facts;
+}
+
+Result<RunValue> CheckedFeed(const ModelSource& source, const std::string& name, const Fact& wanted,
+                             const Tensor& value) {
+  ONCILLA_TRY(source.CheckFeed(name, wanted, value));
+  if (!value.is_list() || wanted.kind != ValueKind::kList) return RunValue(value);
+  ONCILLA_ASSIGN(Tensor list, CheckedList(value, wanted, name));
+  return RunValue(std::move(list));
+}
+
+Status NoOutputToKeep(const std::string& name) {
+  return WithStage(InvalidArgument("'", name, "' is to be kept but is not an output of the run"),
+                   Stage::kOptions);
 }
 
 Result<std::vector<bool>> KeepMask(const Graph& graph, const std::vector<std::string>& keep,
@@ -270,11 +293,7 @@ Result<std::vector<bool>> KeepMask(const Graph& graph, const std::vector<std::st
   for (const std::string& name : keep) {
     const auto it = std::find_if(graph.outputs().begin(), graph.outputs().end(),
                                  [&](const NamedValue& output) { return output.name == name; });
-    if (it == graph.outputs().end()) {
-      return WithStage(
-          InvalidArgument("'", name, "' is to be kept but is not an output of the run"),
-          Stage::kOptions);
-    }
+    if (it == graph.outputs().end()) return NoOutputToKeep(name);
     mask[static_cast<size_t>(it - graph.outputs().begin())] = true;
   }
   return mask;

@@ -22,10 +22,17 @@ RunControl ControlOf(const Session& session, std::chrono::steady_clock::time_poi
 // ImportRequest): types, shapes, and the values of small tensors of integers, which may be sizes or
 // axes, and of single strings, which may be names.
 Facts FactsOfFeeds(std::span<const NamedTensor> feeds);
+Facts FactsOfFeeds(std::span<const NamedRunValue> feeds);  // of values on devices without values
+
+// A value of the host's for an input of the graph, as the model's format checks it; of a sequence,
+// whether its elements are what the graph relies on.
+Result<RunValue> CheckedFeed(const ModelSource& source, const std::string& name, const Fact& wanted,
+                             const Tensor& value);
 
 // Which outputs stay on their devices. InvalidArgument for a name that is not an output.
 Result<std::vector<bool>> KeepMask(const Graph& graph, const std::vector<std::string>& keep,
                                    bool all);
+Status NoOutputToKeep(const std::string& name);
 
 // Runs what was compiled, in turn with others where variables change, with the steps of the
 // session's policy where memory is short. Feeds in the order of the graph's inputs. A device that

@@ -15,6 +15,7 @@
 namespace oncilla {
 
 using NamedTensor = std::pair<std::string, Tensor>;
+using NamedRunValue = std::pair<std::string, RunValue>;
 
 // As in tensorflow.RunOptions: kSoftware is what the host did and how memory changed, kHardware the
 // times of steps and copies by the devices' own clocks, kFull both.

@@ -18,7 +18,7 @@ Fed FeedsOf(const Callable& callable, nb::handle values) {
   }
   Fed fed;
   for (size_t i = 0; i < given.size(); ++i) {
-    fed.feeds.push_back(ToFeed(given[i], callable.convert, callable.inputs[i]));
+    fed.feeds.push_back(ToFeed(given[i], callable.convert, callable.inputs[i], callable.plain));
     fed.tensors.push_back(fed.feeds.back().tensor);
   }
   return fed;
@@ -59,6 +59,7 @@ Callable* Make(nb::handle self, nb::object signature, nb::tuple inputs,
   callable->convert = convert;
   callable->inputs = inputs;
   callable->bytes = model.bytes;
+  callable->plain = model.plain;
   return callable.release();
 }
 
@@ -67,7 +68,11 @@ nb::object ValuesOf(const Callable& callable, ResultHandle result, const std::ve
   const size_t count = oncilla_result_count(result.get());
   nb::list values;
   for (size_t i = 0; i < count; ++i) {
-    values.append(ToPython(TakeOutput(result.get(), i, fed), callable.bytes));
+    const bool list = oncilla_tensor_is_sequence(oncilla_result_tensor(result.get(), i)) != 0;
+    const oncilla_kind kind = list ? KindOf(nb::cast<const Model&>(callable.model).handle.get(),
+                                            oncilla_result_name(result.get(), i))
+                                   : ONCILLA_KIND_TENSOR;
+    values.append(ToPython(TakeOutput(result.get(), i, fed), callable.bytes, kind));
   }
   return count == 1 ? nb::borrow(values[0]) : nb::object(nb::tuple(values));
 }

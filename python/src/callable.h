@@ -9,7 +9,7 @@ struct Callable {
   Handle<oncilla_callable, oncilla_callable_free> handle;
   nb::object model, convert;
   nb::tuple inputs;
-  bool bytes = false;
+  bool bytes = false, plain = true;  // as the model's
   ~Callable() { FreeUnlocked(handle); }
 };
 

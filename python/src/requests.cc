@@ -10,7 +10,15 @@
 namespace oncilla_python {
 namespace {
 
-// The kind that the model declares for an output; a tensor where it declares nothing.
+bool Overlap(const oncilla_tensor* a, const oncilla_tensor* b) {
+  const auto* first = static_cast<const char*>(oncilla_tensor_data(a));
+  const auto* second = static_cast<const char*>(oncilla_tensor_data(b));
+  return first != nullptr && second != nullptr && first < second + oncilla_tensor_bytes(b) &&
+         second < first + oncilla_tensor_bytes(a);
+}
+
+}  // namespace
+
 oncilla_kind KindOf(const oncilla_model* model, const char* name) {
   for (size_t s = 0; model != nullptr && s < oncilla_model_signature_count(model); ++s) {
     for (size_t i = 0; i < oncilla_model_output_count(model, s); ++i) {
@@ -22,15 +30,6 @@ oncilla_kind KindOf(const oncilla_model* model, const char* name) {
   }
   return ONCILLA_KIND_SEQUENCE;
 }
-
-bool Overlap(const oncilla_tensor* a, const oncilla_tensor* b) {
-  const auto* first = static_cast<const char*>(oncilla_tensor_data(a));
-  const auto* second = static_cast<const char*>(oncilla_tensor_data(b));
-  return first != nullptr && second != nullptr && first < second + oncilla_tensor_bytes(b) &&
-         second < first + oncilla_tensor_bytes(a);
-}
-
-}  // namespace
 
 const char* TextOf(nb::handle str) {
   Py_ssize_t size = 0;

@@ -47,11 +47,13 @@ const char* TextOf(nb::handle str);
 oncilla_call_options CallOptionsOf(nb::handle timeout, nb::handle cancel);
 int64_t Milliseconds(nb::handle seconds);
 
+// The kind that the model declares for an output that is a sequence or an optional value.
+oncilla_kind KindOf(const oncilla_model* model, const char* name);
 // The outputs as a dict of arrays; `fed` are arrays whose memory a result must not share.
 nb::object ResultOf(oncilla_model* model, ResultHandle result, bool bytes,
                     const std::vector<Feed>& fed);
-// The output at that place, out of the result, or a copy of it where its memory lies in an array that
-// was passed in.
+// The output at that place, out of the result, or a copy of it where its memory lies in an array
+// that was passed in.
 TensorHandle TakeOutput(oncilla_result* result, size_t index, const std::vector<Feed>& fed);
 
 }  // namespace oncilla_python

@@ -193,6 +193,14 @@ def test_sequences_and_optionals():
             assert result["has"] == (given is not None)
             assert result["p"] is None if given is None else result["p"].tolist() == [4]
         assert loaded(s=[], x=[1.0], o=None)["n"] == 0
+        step = loaded.callable(["x", "s", "o"], ["t", "p", "has"])
+        for given in (None, np.array([4], np.float32)):
+            t, p, has = step([9.0], [[1.0], np.array([2, 3], np.float32)], given)
+            assert [e.tolist() for e in t] == [[1], [2, 3], [9]] and has == (given is not None)
+            assert p is None if given is None else p.tolist() == [4]
+        assert [len(t) for t, _, _ in step.prefetch((([1.0], [[2.0]] * n, None) for n in range(3)))] == [1, 2, 3]
+        with pytest.raises((TypeError, ValueError)):
+            step([1.0], [np.ones(1)], None)
         for wrong in ([np.ones(1)], "text", 5, [None]):
             with pytest.raises((TypeError, ValueError)):
                 loaded(s=wrong, x=[1.0], o=None)

@@ -215,6 +215,29 @@ class Parameters(CliTest):
         self.fails(2, *run, "x=1x2x2x3", says=["node 'y'", "scale has 1 elements for 3 channels"])
 
 
+class FedGraphs(CliTest):
+    def test_a_graph_for_the_shapes_that_are_given(self):
+        # How many groups the convolution has, only the input's channels say.
+        strides = g.attr("strides", g.field(1, b"".join(g.field(3, 1) for _ in range(4))))
+        model = self.write("groups.pb", g.graph(
+            g.placeholder("x", g.FLOAT, [None] * 4), g.const("w", g.FLOAT, [1, 1, 2, 4], g.floats(*[1] * 8)),
+            g.node("y", "Conv2D", ["x", "w"], g.type_attr("T", g.FLOAT), strides,
+                   g.attr("padding", g.field(2, "SAME")))))
+        for channels in (2, 4):
+            shape = ("--shape", f"x=1x3x3x{channels}")
+            self.assertIn("f32[1,3,3,4] from", self.ok("inspect", model, "--plan", *shape).stdout)
+            document = self.document("inspect", self.ok("inspect", model, "--json", *shape))
+            self.assertEqual(document["operations"], 2 * 9 * 4 * 2)
+            self.assertEqual(self.ok("inspect", model, "--graph", *shape).stdout.count("== imported"), 1)
+            x = self.write("x.npy", g.npy("<f4", (1, 3, 3, channels), g.floats(*[1] * 9 * channels)))
+            self.ok("run", model, "--input", f"x={x}", "--output-dir", "out")
+            self.assertEqual(g.read_npy(next((self.dir / "out").iterdir()))[1:], ((1, 3, 3, 4), (2,) * 36))
+            self.ok("bench", model, "--samples", "5", "--duration", "0.01", *shape)
+        self.fails(1, "inspect", model, "--plan", "--shape", "x=1x3x3x3", says=["'y' (Conv)"])
+        x = self.write("x.npy", g.npy("<f4", (1, 3, 3, 3), g.floats(*[1] * 27)))
+        self.fails(2, "run", model, "--input", f"x={x}", says=["'y' (Conv)"])
+
+
 if __name__ == "__main__":
     at = sys.argv.index("--oncilla")
     cli_test.PROGRAM = os.path.abspath(sys.argv[at + 1])

@@ -40,6 +40,16 @@ def convolutions():
                         ("same", dict(auto_pad="SAME_UPPER", strides=[2, 2, 1, 1])), ("lower", dict(auto_pad="SAME_LOWER"))):
         Case(f"edge_conv_four_{name}", "Conv", {"x": n.f(2, 2, 4, 5, 4, 3), "w": n.f(3, 2, 2, 3, 2, 2), "b": n.f(3)}, **attrs)
     Case("edge_conv_four_groups", "Conv", {"x": n.f(1, 4, 3, 3, 3, 3), "w": n.f(6, 2, 2, 2, 2, 2)}, group=2)
+    n = Numbers("transposed convolutions")
+    for name, attrs in (("plain", {}), ("window", dict(strides=[3, 1, 2, 1], dilations=[2, 2, 1, 1], pads=[1, 0, 1, 1, 2, 1, 0, 1],
+                                                       output_padding=[2, 0, 1, 0])),
+                        ("same", dict(auto_pad="SAME_UPPER", strides=[2, 2, 1, 1])),
+                        ("lower", dict(auto_pad="SAME_LOWER", strides=[1, 1, 1, 2])),
+                        ("shape", dict(output_shape=[5, 6, 4, 4], strides=[2, 2, 1, 1])),
+                        ("gaps", dict(strides=[4, 1, 1, 1], pads=[2, 0, 0, 0, 1, 0, 0, 0]))):
+        Case(f"edge_conv_transpose_four_{name}", "ConvTranspose",
+             {"x": n.f(2, 2, 3, 3, 4, 3), "w": n.f(2, 3, 2, 3, 2, 2), "b": n.f(3)}, **attrs)
+    Case("edge_conv_transpose_four_groups", "ConvTranspose", {"x": n.f(1, 4, 2, 3, 2, 2), "w": n.f(4, 3, 2, 2, 2, 2)}, group=2)
 
 
 def recurrent():
@@ -70,6 +80,20 @@ def resizes():
              mode="nearest", coordinate_transformation_mode="tf_crop_and_resize", nearest_mode=rule, extrapolation_value=-9.0)
 
 
+def old_resizes():
+    """Opset 10 has no rule for pixels: an axis that grows repeats them, one that shrinks takes the next."""
+    n = Numbers("old resizes")
+    for mode in ("nearest", "linear"):
+        for name, shape, scales in (("wide", (1, 2, 5, 6), (1, 1, 0.5, 2)), ("high", (2, 1, 5, 6), (1, 1, 1.7, 0.6)),
+                                    ("volume", (1, 2, 3, 4, 5), (1, 1, 2, 0.6, 1.3)), ("line", (4, 6), (0.6, 1.5))):
+            Case(f"edge_resize10_{mode}_{name}", "Resize", {"x": n.f(*shape), "scales": f32(*scales)}, opset=10,
+                 fixed=["scales"], mode=mode)
+    # Axes other than the last, which ONNX Runtime resizes by pixels too.
+    for name, scales in (("channels", (1, 0.5, 2, 1)), ("batch", (2, 1, 0.5, 1)), ("all", (2, 0.5, 1.5, 0.4))):
+        Case(f"edge_resize10_nearest_{name}", "Resize", {"x": n.f(2, 4, 3, 5), "scales": f32(*scales)}, opset=10,
+             fixed=["scales"], mode="nearest")
+
+
 def empties():
     for shape in ((2, 0), (0, 3), (0, 3, 2)):
         x = np.zeros(shape, np.float32)
@@ -81,6 +105,6 @@ def empties():
 
 
 if __name__ == "__main__":
-    for each in (sums_of_products, pools, convolutions, recurrent, resizes, empties):
+    for each in (sums_of_products, pools, convolutions, recurrent, resizes, old_resizes, empties):
         each()
     make_recorded.record(sys.argv[1:])

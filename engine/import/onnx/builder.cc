@@ -123,7 +123,7 @@ Status OnnxBuilder::Build(std::span<const std::string_view> wanted, OnnxNames gi
 Status OnnxBuilder::BuildNodes(std::span<const size_t> order) {
   for (size_t i : order) {
     const OnnxNode& node = scope_.nodes[i];
-    Status status = LowerNode(node);
+    Status status = Fenced([&] { return LowerNode(node); });
     if (status.ok()) continue;
     if (status.code() == Code::kUnimplemented) {
       if (Message(status) != kOnnxGraphFailed) {

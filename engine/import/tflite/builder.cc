@@ -74,7 +74,7 @@ Status TfliteBuilder::Build(std::span<const int32_t> wanted) {
   std::unordered_set<int32_t> needed(wanted.begin(), wanted.end());
   for (size_t i : NeededOps(needed)) {
     const TfliteOp& op = subgraph_.ops[i];
-    Status status = LowerOp(i);
+    Status status = Fenced([&] { return LowerOp(i); });
     if (status.ok()) continue;
     const std::string name = NameOf(i), op_name = TfliteOpName(op);
     if (status.code() == Code::kUnimplemented) {

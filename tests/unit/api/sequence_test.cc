@@ -61,6 +61,34 @@ TEST_F(ApiSequences, GoInAndOut) {
   EXPECT_EQ(model.Run({{"xs", none}, {"x", Floats({7})}}).value()[0].Elements().value().size(), 1u);
 }
 
+TEST_F(ApiSequences, GoThroughCallablesByPosition) {
+  OnnxGraphText graph;
+  graph.Sequence("xs", {"n"}).Input("x", {"m"}).SequenceOutput("ys", {"n"});
+  graph.Node(OnnxNodeText("SequenceInsert", {"xs", "x"}, {"ys"}));
+  const oncilla::Model model = Load(graph);
+  const auto insert = model.MakeCallable({{"x", "xs"}, {"ys"}}).value();
+  oncilla::Tensor xs = oncilla::Tensor::Sequence(ONCILLA_FLOAT32, {}).value();
+  for (int i = 1; i <= 3; ++i) {
+    const auto result = insert({Floats(std::vector<float>(static_cast<size_t>(i), 7)), xs});
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    xs = result.value()[0];
+    ASSERT_TRUE(xs.is_sequence());
+    ASSERT_EQ(xs.Elements().value().size(), static_cast<size_t>(i));
+  }
+  EXPECT_THAT(Values(xs.Elements().value()[2]), ElementsAre(7, 7, 7));
+  int left = 2;
+  auto ahead = oncilla::Prefetcher::Create(insert, [&](std::vector<oncilla::Tensor>& inputs) {
+                 inputs = {Floats({1}), xs};
+                 return left-- > 0;
+               }).value();
+  for (int i = 0; i < 2; ++i) {
+    const auto next = ahead.Next();
+    ASSERT_TRUE(next.ok()) << next.status().message();
+    ASSERT_FALSE(next.value().empty());
+    EXPECT_EQ(next.value()[0].Elements().value().size(), 4u);
+  }
+}
+
 TEST_F(ApiSequences, WhatIsNoneIsRefused) {
   OnnxGraphText graph;
   graph.Sequence("xs", {"n"}).Output("l", {}, 7);
@@ -83,7 +111,12 @@ TEST_F(ApiSequences, WhatIsNoneIsRefused) {
   oncilla::CallableOptions positions;
   positions.inputs = {"xs"};
   const auto callable = model.MakeCallable(positions).value();
-  EXPECT_THAT(callable({xs}).status().message(), HasSubstr("inputs[0] is a sequence"));
+  EXPECT_EQ(callable({xs}).value()[0].data<int64_t>()[0], 1);
+  EXPECT_THAT(callable({x}).status().message(), HasSubstr("must be list<f32[?]>"));
+  EXPECT_THAT(callable({optional}).status().message(), HasSubstr("that is none"));
+  const auto grid = oncilla::Tensor::Of<float>({1, 1}, {1}).value();
+  const auto grids = oncilla::Tensor::Sequence(ONCILLA_FLOAT32, {x, grid}).value();
+  EXPECT_THAT(callable({grids}).status().message(), HasSubstr("its element 1 is f32[1,1]"));
   oncilla_tensor* element = nullptr;
   const oncilla::Status beyond(oncilla_sequence_element(xs.get(), 1, &element));
   EXPECT_EQ(beyond.code(), ONCILLA_OUT_OF_RANGE);

@@ -80,9 +80,11 @@ TEST_F(FedGraphs, AreMadeForShapes) {
 }
 
 // How many groups a convolution has, only its input's channels say.
-TEST_F(FedGraphs, AreMadeForShapesWhereTheGraphForAnyCannotBePlanned) {
-  const testing::TemporaryFolder folder;
-  const std::string path = folder.Write("groups.pbtxt", R"(
+class FedGroups : public FedGraphs {
+ protected:
+  void SetUp() override {
+    FedGraphs::SetUp();
+    const std::string path = folder_.Write("groups.pbtxt", R"(
     node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
     node { name: "w" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
            attr { key: "value" value { tensor { dtype: DT_FLOAT float_val: 1
@@ -90,9 +92,14 @@ TEST_F(FedGraphs, AreMadeForShapesWhereTheGraphForAnyCannotBePlanned) {
     node { name: "y" op: "Conv2D" input: "x" input: "w" attr { key: "T" value { type: DT_FLOAT } }
            attr { key: "strides" value { list { i: 1 i: 1 i: 1 i: 1 } } }
            attr { key: "padding" value { s: "SAME" } } })");
-  auto model = session_->Load(path, {});
-  ASSERT_TRUE(model.ok()) << model.status();
-  model_ = *model;
+    auto model = session_->Load(path, {});
+    ASSERT_TRUE(model.ok()) << model.status();
+    model_ = *model;
+  }
+  const testing::TemporaryFolder folder_;
+};
+
+TEST_F(FedGroups, HaveAGraphForTheShapesWhereTheOneForAnyCannotBePlanned) {
   EXPECT_EQ(Run("y:0", {{"x:0", Floats({1, 3, 3, 2})}}), "[1,3,3,4]");
   EXPECT_EQ(graphs(), 1);
   for (const int64_t height : {3, 5, 3}) {
@@ -101,6 +108,21 @@ TEST_F(FedGraphs, AreMadeForShapesWhereTheGraphForAnyCannotBePlanned) {
   EXPECT_EQ(graphs(), 3);
   EXPECT_EQ(Run("y:0", {{"x:0", Floats({2, 3, 3, 2})}}), "[2,3,3,4]");
   EXPECT_THAT(Run("y:0", {{"x:0", Floats({1, 3, 3, 3})}}), HasSubstr("node 'y' (Conv)"));
+}
+
+TEST_F(FedGroups, ArePrepared) {
+  RunRequest request;
+  request.fetches = {"y:0"};
+  request.feeds = {{"x:0", Floats({1, 3, 3, 4})}};
+  const Status prepared = model_->Prepare(request);
+  ASSERT_TRUE(prepared.ok()) << prepared;
+  EXPECT_EQ(graphs(), 2);
+  const int64_t plans = model_->executables().counters().plans_made;
+  EXPECT_EQ(Run("y:0", request.feeds), "[1,3,3,4]");
+  EXPECT_EQ(graphs(), 2);
+  EXPECT_EQ(model_->executables().counters().plans_made, plans);
+  request.feeds = {{"x:0", Floats({1, 3, 3, 3})}};
+  EXPECT_THAT(Message(model_->Prepare(request)), HasSubstr("node 'y' (Conv)"));
 }
 
 TEST_F(FedGraphs, AVectorIsNoMatrixWhetherItsRankIsKnownOrNot) {

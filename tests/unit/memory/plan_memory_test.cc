@@ -28,6 +28,31 @@ class PlanMemoryTest : public ::testing::Test {
   std::unique_ptr<Executor> executor_;
 };
 
+// A matrix that no memory of this machine holds, between two small ones.
+TEST_F(PlanMemoryTest, WhatNoAllocationHoldsIsNamed) {
+  constexpr int64_t kMany = int64_t{1} << 20;
+  Graph graph(OpSet::Builtin());
+  const auto ones = [&](Shape shape) {
+    return graph.AddConstant(
+        Tensor::Of<float>(DType::kF32, std::move(shape), std::vector<float>(kMany, 1.0f)));
+  };
+  const ValueId x =
+      graph.AddInput("x", Fact::Of(DType::kF32, PartialShape({Dim::Named("n"), Dim(1)})));
+  const ValueId wide = graph.Add("wide", "MatMul", {}, {x, ones({1, kMany})}).value();
+  graph.AddOutput("y", graph.Add("narrow", "MatMul", {}, {wide, ones({kMany, 1})}).value());
+  auto compiled =
+      Compile(std::move(graph), parts_.devices(), parts_.names(), *parts_.constants, {});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  Executor executor(*compiled, parts_.devices(), parts_.pools(), parts_.owner, ExecutorOptions());
+  const Tensor feed = Tensor::Of<float>(DType::kF32, {kMany, 1}, std::vector<float>(kMany));
+  const Status refused = executor.PlanFor({&feed, 1}).status();
+  EXPECT_EQ(refused.code(), Code::kResourceExhausted) << refused;
+  EXPECT_THAT(Message(refused),
+              HasSubstr("node 'wide' (MatMul): its result 0 takes 4398046511104 bytes; the "
+                        "largest allocation of the device is "));
+  EXPECT_EQ(Details(refused).node, "wide");
+}
+
 // x [n, 64] -> wide [n, 4096] -> narrow [n, 16] -> sums of rows: 'narrow' reads the widest value.
 TEST_F(PlanMemoryTest, ThePeakIsWhereTheMostIsLive) {
   Graph graph(OpSet::Builtin());

@@ -143,5 +143,118 @@ TEST(CallablesOfModelsWithState, SeeWhatOthersWrite) {
   EXPECT_EQ((*after)[0].host().As<int64_t>()[0], 1);
 }
 
+// The labels of an equation may have size one and stretch, which only what is fed says.
+class CallablesForWhatIsFed : public testing::FarSession {
+ protected:
+  void SetUp() override {
+    Open();
+    testing::OnnxGraphText graph;
+    graph.Input("x", {"a", "b"}).Input("z", {"c", "d"}).Output("y", {"e", "f"});
+    graph.Node(
+        testing::OnnxNodeText("Einsum", {"x", "z"}, {"y"}, "sum").String("equation", "ab,bc->ac"));
+    model_ = *session_->Load(folder_.Write("einsum.onnx", testing::OnnxModelText(graph)), {});
+  }
+  static Tensor Ones(Shape shape) {
+    const std::vector<float> ones(static_cast<size_t>(shape.elements()), 1);
+    return Tensor::Of<float>(DType::kF32, std::move(shape), ones);
+  }
+  std::shared_ptr<Callable> Make(bool keep = false) {
+    CallableOptions options;
+    options.feeds = {"z", "x"};
+    options.keep_all = keep;
+    return *Callable::Create(model_, options);
+  }
+  int64_t graphs() const { return model_->executables().counters().graphs_compiled; }
+  std::shared_ptr<Model> model_;
+};
+
+TEST_F(CallablesForWhatIsFed, HaveAGraphForIt) {
+  const auto sum = Make();
+  const auto run = [&](const Shape& z, const Shape& x) -> std::string {
+    const auto out = sum->Run(std::vector<RunValue>{Ones(z), Ones(x)});
+    if (!out.ok()) return Message(out.status());
+    return StrCat((*out)[0].desc().shape, " ", Values((*out)[0].host())[0]);
+  };
+  EXPECT_EQ(run({3, 4}, {2, 3}), "[2,4] 3");
+  EXPECT_EQ(graphs(), 1);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(run({3, 4}, {2, 1}), "[2,4] 3");
+    EXPECT_EQ(run({1, 4}, {2, 3}), "[2,4] 3");
+    EXPECT_EQ(run({3, 4}, {2, 3}), "[2,4] 3");
+    EXPECT_EQ(graphs(), 3);
+  }
+  EXPECT_THAT(run({2, 4}, {2, 3}), HasSubstr("node 'sum' (MatMul): inner sizes differ"));
+  EXPECT_THAT(run({3, 4, 1}, {2, 3}), HasSubstr("input 'z' must be"));
+}
+
+TEST_F(CallablesForWhatIsFed, TakeValuesOnDevices) {
+  const auto sum = Make(/*keep=*/true);
+  const RunValue z = *session_->device_set().ToDevice(Ones({3, 4}), "gpu");
+  const RunValue x = *session_->device_set().ToDevice(Ones({2, 1}), "gpu");
+  const auto out = sum->Run(std::vector<RunValue>{z, x});
+  ASSERT_TRUE(out.ok()) << out.status();
+  ASSERT_TRUE((*out)[0].on_device());
+  EXPECT_THAT(Values(*(*out)[0].ToHost()), ::testing::Each(3));
+  // So do runs.
+  RunRequest request;
+  request.device_feeds = {{"z", z.device()}, {"x", x.device()}};
+  const auto ran = model_->Run(request);
+  ASSERT_TRUE(ran.ok()) << ran.status();
+  EXPECT_THAT(Values(ran->outputs[0].second), ::testing::Each(3));
+}
+
+// tf.function keeps a trace for each kind of arguments.
+class CallablesOfSeveralTraces : public ::testing::Test {
+ protected:
+  Result<std::shared_ptr<Callable>> Make(const std::string& signature,
+                                         std::vector<std::string> fetches,
+                                         std::vector<std::string> keep = {}) {
+    CallableOptions options;
+    options.signature = signature;
+    options.feeds = {"x"};
+    options.fetches = std::move(fetches);
+    options.keep = std::move(keep);
+    return Callable::Create(model_, options);
+  }
+  static std::string Run(Callable& callable, Shape shape) {
+    const std::vector<float> values(static_cast<size_t>(shape.elements()), 1.5f);
+    const auto out = callable.Run(
+        std::vector<RunValue>{Tensor::Of<float>(DType::kF32, std::move(shape), values)});
+    return out.ok() ? StrCat((*out)[0].desc().shape) : Message(out.status());
+  }
+  std::shared_ptr<Session> session_ =
+      *Session::Create(Runtime::Create({}), SessionOptions{.device = "cpu"});
+  std::shared_ptr<Model> model_ = *session_->Load(
+      std::string(ONCILLA_SOURCE_DIR) + "/testdata/tensorflow/runs/kinds/model", {});
+};
+
+TEST_F(CallablesOfSeveralTraces, ChooseByWhatIsFed) {
+  auto scale = Make("scale", {"y"});
+  ASSERT_TRUE(scale.ok()) << scale.status();
+  EXPECT_THAT((*scale)->outputs(), ElementsAre("y"));
+  EXPECT_EQ(Run(**scale, {4}), "[4]");
+  EXPECT_EQ(Run(**scale, {2, 3}), "[2,3]");
+  EXPECT_EQ(Run(**scale, {4}), "[4]");
+  EXPECT_EQ(model_->executables().counters().graphs_compiled, 2);
+  EXPECT_THAT(Run(**scale, {2, 4}), HasSubstr("input 'x' must be f32["));
+  EXPECT_THAT(Message((*scale)->Run({}).status()), HasSubstr("takes 1 feeds, got 0"));
+
+  auto sized = Make("sized", {});
+  ASSERT_TRUE(sized.ok()) << sized.status();
+  EXPECT_EQ(Run(**sized, {3}), "[3]");
+  EXPECT_EQ(Run(**sized, {1}), "[1]");
+  EXPECT_EQ((*sized)->outputs().size(), 2u);
+  model_->ClearPlacement();  // drops all graphs
+  EXPECT_EQ(Run(**sized, {3}), "[3]");
+}
+
+TEST_F(CallablesOfSeveralTraces, RefuseWhatNoneOfThemHas) {
+  EXPECT_THAT(Message(Make("scale", {"y"}, {"q"}).status()), HasSubstr("'q' is to be kept"));
+  EXPECT_EQ(Make("none", {"y"}).status().code(), Code::kNotFound);
+  const auto unknown = Make("scale", {"q"});
+  const auto values = std::vector<RunValue>{Tensor::Of<float>(DType::kF32, {1}, std::vector{1.f})};
+  EXPECT_FALSE(unknown.ok() && (*unknown)->Run(values).ok());
+}
+
 }  // namespace
 }  // namespace oncilla

@@ -2,6 +2,7 @@
 // of it, and what a device is asked for per run. On the CPU and, where there is one, on OpenCL.
 #include "engine/session/model.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/import/graph_builder.h"
@@ -192,6 +193,27 @@ TEST(ModelData, FaultsOfTheModelAreNotThoseOfItsFeeds) {
     EXPECT_EQ(Details(status).node, "inverse");
     EXPECT_EQ(Details(status).stage, fed ? Stage::kRun : Stage::kCompile) << status;
   }
+}
+
+// Results are outside of the arenas, in memory that is asked for when the run begins.
+TEST(ModelMemory, ResultsThatDoNotFitAreNamed) {
+  const testing::TemporaryFolder folder;
+  testing::OnnxGraphText graph;
+  graph.Input("x", {"n", 1}).Input("z", {1, "m"}).Output("y", {"n", "m"});
+  graph.Node(testing::OnnxNodeText("MatMul", {"x", "z"}, {"y"}, "outer"));
+  const auto session = Session::Create(Runtime::Create({}),
+                                       {.device = "cpu", .memory_limit_bytes = int64_t{64} << 20})
+                           .value();
+  const auto model =
+      session->Load(folder.Write("m.onnx", testing::OnnxModelText(graph)), {}).value();
+  RunRequest request;
+  request.feeds = {{"x", Tensor::Of<float>(DType::kF32, {8192, 1}, std::vector<float>(8192))},
+                   {"z", Tensor::Of<float>(DType::kF32, {1, 8192}, std::vector<float>(8192))}};
+  const Status refused = model->Run(request).status();
+  EXPECT_EQ(refused.code(), Code::kResourceExhausted) << refused;
+  EXPECT_THAT(Message(refused), ::testing::AllOf(::testing::HasSubstr("node 'outer' (MatMul): "),
+                                                 ::testing::HasSubstr("asked for ")));
+  EXPECT_EQ(Details(refused).node, "outer");
 }
 
 }  // namespace

@@ -80,11 +80,15 @@ Result<Measured> Measure(const BenchFlags& flags, OpenedModel& opened) {
   request.timeout = std::chrono::milliseconds(flags.timeout_ms);
   std::optional<TimedWork> limit(flags.timeout_ms);  // planning, too
   const auto begin = Clock::now();
-  ONCILLA_ASSIGN(const auto executor,
-                 CompileModel(opened, names, fetches, {}, nullptr, FactsOfFeeds(inputs.feeds)));
+  const Facts fed = FactsOfFeeds(inputs.feeds);
+  ONCILLA_ASSIGN(auto executor, CompileModel(opened, names, fetches, {}, nullptr, fed));
   auto first = opened.model->Run(request);
   if (!first.ok()) return OfRun(first.status());
   measured.first_run_s = Since(begin);
+  const std::vector<NamedRunValue> feeds(inputs.feeds.begin(), inputs.feeds.end());
+  const auto narrower =
+      opened.model->Narrower({request.signature, names, fetches, {}, fed}, *executor, feeds);
+  if (narrower != nullptr) executor = narrower;  // as in the run
   limit.reset();
   const Progress progress("measuring");
   for (int i = 0; i < flags.warmup; ++i) {

@@ -99,7 +99,37 @@ Result<std::pair<std::vector<std::string>, Facts>> GivenFacts(const InspectFlags
   return std::pair(std::move(names), std::move(facts));
 }
 
-Status MakePlanOf(const InspectFlags& flags, Inspected& in) {
+// The plan for these feeds, which may need a graph that is made for what is known of them.
+Result<std::shared_ptr<const Plan>> FindPlan(const InspectFlags& flags,
+                                             const std::vector<std::string>& fetches,
+                                             const GraphObserver& observe, Inspected& in) {
+  auto plan = in.executor->PlanFor(in.feeds);
+  if (!NeedsNarrower(plan.status())) return plan;
+  ONCILLA_ASSIGN(auto given, GivenFacts(flags, in));
+  std::vector<NamedRunValue> feeds;
+  for (size_t i = 0; i < in.feeds.size(); ++i) {
+    feeds.emplace_back(in.executor->compiled().graph.inputs()[i].name, in.feeds[i]);
+  }
+  const auto stages = in.stages;
+  const auto ops = in.ops;
+  const double parameters = in.parameters;
+  auto narrower =
+      in.opened.model->Narrower({in.opened.signature->key, given.first, fetches, {}, given.second},
+                                *in.executor, feeds, observe);
+  if (narrower == nullptr) {
+    in.stages = stages;
+    in.ops = ops;
+    in.parameters = parameters;
+    return plan;
+  }
+  in.executor = std::move(narrower);
+  ONCILLA_ASSIGN(PlanFeeds made, FeedsForPlan(in.opened, in.executor->compiled(), flags.input));
+  in.feeds = std::move(made.feeds);
+  return in.executor->PlanFor(in.feeds);
+}
+
+Status MakePlanOf(const InspectFlags& flags, const std::vector<std::string>& fetches,
+                  const GraphObserver& observe, Inspected& in) {
   if (!in.open_sizes.empty()) {
     if (!flags.plan && !flags.kernels && !flags.memory) return {};
     return WithStage(InvalidArgument(in.open_sizes), Stage::kOptions);
@@ -114,7 +144,7 @@ Status MakePlanOf(const InspectFlags& flags, Inspected& in) {
   WorkLimits limits = WorkScope::Current();
   if (!limited) limits.memory = std::make_shared<BoundedAccount>(kMostComputed);
   const WorkScope scope(limits);
-  auto plan = in.executor->PlanFor(in.feeds);
+  auto plan = FindPlan(flags, fetches, observe, in);
   if (!limited && plan.status().code() == Code::kResourceExhausted) {
     return In(plan.status(), "planning (--memory-limit sets another bound)");
   }
@@ -460,6 +490,7 @@ Status Inspect(const InspectFlags& flags) {
   }
   const auto observe = [&](std::string_view stage, const Graph& graph) {
     if (stage == "imported") {
+      in.stages.clear();  // of a graph that was tried before
       in.ops = CountOps(graph);
       in.parameters = CountParameters(graph);
     }
@@ -470,7 +501,6 @@ Status Inspect(const InspectFlags& flags) {
   auto compiled = CompileModel(in.opened, {}, fetches, {}, observe);
   if (compiled.status().code() == Code::kUnimplemented &&
       !(flags.input.shapes.empty() && flags.input.inputs.empty())) {
-    in.stages.clear();
     ONCILLA_ASSIGN(const auto given, GivenFacts(flags, in));
     compiled = CompileModel(in.opened, given.first, fetches, {}, observe, given.second);
   }
@@ -478,7 +508,7 @@ Status Inspect(const InspectFlags& flags) {
   ONCILLA_ASSIGN(PlanFeeds made, FeedsForPlan(in.opened, in.executor->compiled(), flags.input));
   in.feeds = std::move(made.feeds);
   in.open_sizes = std::move(made.open_sizes);
-  ONCILLA_TRY(MakePlanOf(flags, in));
+  ONCILLA_TRY(MakePlanOf(flags, fetches, observe, in));
   if (flags.json) return PrintDocument(ToJson(flags, in));
   std::string text;
   if (flags.graph) text += in.stages;

@@ -182,15 +182,8 @@ bool RunsElsewhere(const OpenedModel& opened, const Status& failure) {
 
 // Shapes that contradict each other are found here, before anything runs, and are the user's
 // mistake.
-Status ShapesMeet(Executor& executor, const std::vector<NamedTensor>& given) {
-  std::vector<Tensor> feeds;
-  // Given inputs that nothing needs are not inputs of the graph.
-  for (const NamedValue& input : executor.compiled().graph.inputs()) {
-    for (const NamedTensor& feed : given) {
-      if (feed.first == input.name) feeds.push_back(feed.second);
-    }
-  }
-  const Status status = executor.PlanFor(feeds).status();
+Status ShapesMeet(Model& model, const RunRequest& request) {
+  const Status status = model.Prepare(request);
   const Stage stage = Details(status).stage;
   const bool shapes =
       status.code() == Code::kInvalidArgument && (stage == Stage::kUnknown || stage == Stage::kRun);
@@ -230,7 +223,6 @@ Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags
   result.photo = inputs.photo;
   {
     const Progress progress("running");
-    if (executor.ok()) ONCILLA_TRY(ShapesMeet(**executor, inputs.feeds));
     RunRequest request;
     request.signature = opened.signature->key;
     request.feeds = std::move(inputs.feeds);
@@ -238,6 +230,7 @@ Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags
     request.targets = step.targets;
     request.profile = !flags.trace.empty();
     request.timeout = std::chrono::milliseconds(flags.timeout_ms);
+    if (executor.ok()) ONCILLA_TRY(ShapesMeet(*opened.model, request));
     auto run = opened.model->Run(request);
     if (!run.ok()) return OfRun(run.status());
     result.run = *std::move(run);

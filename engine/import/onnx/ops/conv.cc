@@ -4,6 +4,7 @@
 
 #include "engine/import/onnx/lowering.h"
 #include "engine/import/onnx/ops/window.h"
+#include "engine/ops/nn/conv_geometry.h"
 
 namespace oncilla {
 namespace {
@@ -46,17 +47,19 @@ struct FirstAxis {
   int64_t out = 0, before = 0, behind = 0, stride = 1, dilation = 1;
 };
 
+// Moves an entry, if the list has any, out of it.
+void TakeOut(std::vector<int64_t>& list, size_t at, int64_t& value) {
+  if (list.empty()) return;
+  value = list[at];
+  list.erase(list.begin() + static_cast<std::ptrdiff_t>(at));
+}
+
 Result<FirstAxis> TakeFirstAxis(Window& window, int64_t size, int64_t taps) {
-  const auto take = [](std::vector<int64_t>& list, size_t at, int64_t& value) {
-    if (list.empty()) return;
-    value = list[at];
-    list.erase(list.begin() + static_cast<std::ptrdiff_t>(at));
-  };
   FirstAxis first;
-  take(window.strides, 0, first.stride);
-  take(window.dilations, 0, first.dilation);
-  take(window.pads, 4, first.behind);
-  take(window.pads, 0, first.before);
+  TakeOut(window.strides, 0, first.stride);
+  TakeOut(window.dilations, 0, first.dilation);
+  TakeOut(window.pads, 4, first.behind);
+  TakeOut(window.pads, 0, first.before);
   if (first.stride < 1 || first.dilation < 1 || first.before < 0 || first.behind < 0) {
     return InvalidArgument("stride ", first.stride, ", dilation ", first.dilation, ", padding ",
                            first.before, " and ", first.behind);
@@ -76,16 +79,30 @@ Result<FirstAxis> TakeFirstAxis(Window& window, int64_t size, int64_t taps) {
   return first;
 }
 
+// How many taps the first of four spatial axes has; sizes other than the batch's must be known.
+Result<int64_t> TapsOfFour(OnnxLowering& b) {
+  const PartialShape x = b.in_fact(0).shape, filter = b.in_fact(1).shape;
+  bool known = filter.ranked() && x.ranked() && filter.rank() == 6 && filter.known();
+  for (int axis = 1; known && axis < 6; ++axis) known = x[axis].known();
+  if (!known) return Unsupported("with 4 spatial axes of unknown sizes");
+  const int64_t taps = filter[2].size;
+  if (taps < 1 || taps > 1024) return Unsupported("with 4 spatial axes and ", taps, " taps");
+  return taps;
+}
+
+// The filter of one tap of the first axis.
+Result<ValueId> FilterOfTap(OnnxLowering& b, int64_t tap, const std::string& name) {
+  const ValueId at = b.Constant(Tensor::ScalarInt64(tap));
+  ONCILLA_ASSIGN(const ValueId part, b.Add(GatherAttrs{.axis = 2}, {b.in(1), at}, name + "_part"));
+  return FilterLast(b, part, 5, name + "_filter");
+}
+
 // With four spatial axes: the sum over the taps of the first, each a convolution over the others
 // with the first axis as a part of the batch.
 Result<Values> LowerConvOfFour(OnnxLowering& b) {
   ONCILLA_TRY(CheckKernelShape(b, 4));
-  const PartialShape x_shape = b.in_fact(0).shape, filter = b.in_fact(1).shape;
-  bool known = filter.ranked() && x_shape.ranked() && filter.rank() == 6 && filter.known();
-  for (int axis = 1; known && axis < 6; ++axis) known = x_shape[axis].known();
-  if (!known) return Unsupported("with 4 spatial axes of unknown sizes");
-  const int64_t taps = filter[2].size;
-  if (taps < 1 || taps > 1024) return Unsupported("with 4 spatial axes and ", taps, " taps");
+  const PartialShape x_shape = b.in_fact(0).shape;
+  ONCILLA_ASSIGN(const int64_t taps, TapsOfFour(b));
   ONCILLA_ASSIGN(Window window, ReadOnnxWindow(b, 4, true));
   ONCILLA_ASSIGN(const FirstAxis first, TakeFirstAxis(window, x_shape[2].size, taps));
   auto attrs = window.As<ConvAttrs>();
@@ -107,9 +124,7 @@ Result<Values> LowerConvOfFour(OnnxLowering& b) {
                                          x_shape[5].size};
     ONCILLA_ASSIGN(rows, b.Add("Reshape", {}, {rows, b.Ints(merged)}, name + "_batch"));
     ONCILLA_ASSIGN(rows, b.ChannelsLast(rows, 5, name + "_channels_last"));
-    const ValueId at = b.Constant(Tensor::ScalarInt64(tap));
-    ONCILLA_ASSIGN(ValueId part, b.Add(GatherAttrs{.axis = 2}, {b.in(1), at}, name + "_part"));
-    ONCILLA_ASSIGN(part, FilterLast(b, part, 5, name + "_filter"));
+    ONCILLA_ASSIGN(const ValueId part, FilterOfTap(b, tap, name));
     ONCILLA_ASSIGN(const ValueId product,
                    b.Add(attrs, {rows, part, tap == 0 ? b.in(2) : kNoValue}, name + "_product"));
     if (sum == kNoValue) {
@@ -142,8 +157,93 @@ Result<Values> LowerConv(OnnxLowering& b) {
   return One(b.ChannelsFirst(y, rank));
 }
 
+// The places that the rows of a tap take in the result along the first axis: a stride apart, from
+// `shift` on. `rows` is [batch, size, the rest]; null where all of them are cut off.
+Result<ValueId> SpreadRows(OnnxLowering& b, ValueId rows, const WindowAxis& axis, int64_t rest,
+                           int64_t shift, const std::string& name) {
+  int64_t size = axis.out;
+  if (axis.stride > 1) {
+    ONCILLA_ASSIGN(rows, b.Add("Reshape", {}, {rows, b.Ints({-1, size, 1, rest})}, name + "_each"));
+    const ValueId zeros = b.Ints({0, 0, 0, 0, 0, 0, axis.stride - 1, 0});
+    ONCILLA_ASSIGN(rows, b.Add("Pad", {}, {rows, zeros}, name + "_apart"));
+    size *= axis.stride;
+    ONCILLA_ASSIGN(rows, b.Add("Reshape", {}, {rows, b.Ints({-1, size, rest})}, name + "_spread"));
+  }
+  const int64_t begin = std::max<int64_t>(-shift, 0), end = std::min(size, axis.in - shift);
+  if (begin >= end) return kNoValue;
+  if (begin > 0 || end < size) {
+    ONCILLA_ASSIGN(rows, b.Add("Slice", {}, {rows, b.Ints({begin}), b.Ints({end}), b.Ints({1})},
+                               name + "_cut"));
+  }
+  const int64_t before = std::max<int64_t>(shift, 0), behind = axis.in - before - (end - begin);
+  if (before == 0 && behind == 0) return rows;
+  return b.Add("Pad", {}, {rows, b.Ints({0, before, 0, 0, behind, 0})}, name + "_placed");
+}
+
+// With four spatial axes: a transposed convolution over the others for each tap of the first, with
+// the first axis as a part of the batch, whose rows are added up where they meet.
+Result<Values> LowerConvTransposeOfFour(OnnxLowering& b, ConvTransposeAttrs attrs,
+                                        std::vector<int64_t> output_shape) {
+  ONCILLA_ASSIGN(const int64_t taps, TapsOfFour(b));
+  const PartialShape x_shape = b.in_fact(0).shape;
+  int64_t stride = 1, dilation = 1, before = 0, behind = 0, output_pad = 0, asked = -1;
+  TakeOut(attrs.strides, 0, stride);
+  TakeOut(attrs.dilations, 0, dilation);
+  TakeOut(attrs.pads, 4, behind);
+  TakeOut(attrs.pads, 0, before);
+  TakeOut(attrs.output_pads, 0, output_pad);
+  TakeOut(output_shape, 0, asked);
+  if (output_pad < 0 || output_pad >= std::max(stride, dilation)) {
+    return InvalidArgument("output_padding contains ", output_pad,
+                           ", which is not below stride or dilation");
+  }
+  const int64_t strides[] = {stride}, dilations[] = {dilation}, pads[] = {before, behind};
+  ONCILLA_ASSIGN(const WindowSpec spec,
+                 MakeWindowSpec(1, strides, dilations, pads, attrs.auto_pad));
+  ONCILLA_ASSIGN(const WindowAxis axis,
+                 SpreadAxis(spec, 0, x_shape[2].size, taps, output_pad, asked));
+  const ValueId sizes = output_shape.empty() ? kNoValue : b.Ints(std::move(output_shape));
+  ONCILLA_ASSIGN(ValueId x, b.Transpose(b.in(0), {0, 2, 1, 3, 4, 5}, "first_axis"));
+  const std::vector<int64_t> merged = {-1, x_shape[1].size, x_shape[3].size, x_shape[4].size,
+                                       x_shape[5].size};
+  ONCILLA_ASSIGN(x, b.Add("Reshape", {}, {x, b.Ints(merged)}, "batch"));
+  ONCILLA_ASSIGN(x, b.ChannelsLast(x, 5, "channels_last"));
+  ValueId sum = kNoValue;
+  std::vector<int64_t> apart;
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    const std::string name = StrCat("tap", tap);
+    ONCILLA_ASSIGN(const ValueId part, FilterOfTap(b, tap, name));
+    ONCILLA_ASSIGN(const ValueId product,
+                   b.Add(attrs, {x, part, kNoValue, sizes}, name + "_product"));
+    const PartialShape made = b.fact(product).shape;
+    apart = {-1, axis.in};
+    int64_t rest = 1;
+    for (int i = 1; i < 5; ++i) {
+      if (!made[i].known()) return Unsupported("with 4 spatial axes of unknown sizes");
+      apart.push_back(made[i].size);
+      rest = SaturatingMul(rest, made[i].size);
+    }
+    if (rest == 0 || axis.in == 0 || axis.out == 0) return Unsupported("with an empty axis of 4");
+    ONCILLA_ASSIGN(ValueId rows,
+                   b.Add("Reshape", {}, {product, b.Ints({-1, axis.out, rest})}, name + "_rows"));
+    ONCILLA_ASSIGN(rows, SpreadRows(b, rows, axis, rest, tap * dilation - axis.pad_begin, name));
+    if (rows == kNoValue) continue;
+    if (sum == kNoValue) {
+      sum = rows;
+    } else {
+      ONCILLA_ASSIGN(sum, b.Add("Add", {}, {sum, rows}, name + "_sum"));
+    }
+  }
+  if (sum == kNoValue) return Unsupported("whose result is padding alone");
+  ONCILLA_ASSIGN(ValueId y, b.Add("Reshape", {}, {sum, b.Ints(std::move(apart))}, "apart"));
+  if (b.has(2)) {
+    ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, b.in(2)}, "biased"));
+  }
+  return One(b.Transpose(y, {0, 5, 1, 2, 3, 4}, ""));
+}
+
 Result<Values> LowerConvTranspose(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const int rank, ConvRank(b, 5));
+  ONCILLA_ASSIGN(const int rank, ConvRank(b, 6));
   const int spatial = rank - 2;
   ONCILLA_TRY(CheckKernelShape(b, spatial));
   ONCILLA_ASSIGN(const Window window, ReadOnnxWindow(b, spatial, true));
@@ -151,7 +251,6 @@ Result<Values> LowerConvTranspose(OnnxLowering& b) {
   ONCILLA_ASSIGN(attrs.groups, b.Int("group", 1));
   ONCILLA_ASSIGN(attrs.output_pads, OnnxSpatialList(b, "output_padding", spatial));
   ONCILLA_ASSIGN(std::vector<int64_t> output_shape, b.IntList("output_shape"));
-  ValueId sizes = kNoValue;
   if (!output_shape.empty()) {
     // Some files list all axes of the result.
     if (static_cast<int>(output_shape.size()) == rank) {
@@ -160,12 +259,13 @@ Result<Values> LowerConvTranspose(OnnxLowering& b) {
     if (static_cast<int>(output_shape.size()) != spatial) {
       return InvalidArgument("output_shape has ", output_shape.size(), " entries, not ", spatial);
     }
-    sizes = b.Ints(std::move(output_shape));
     // The padding follows from the sizes; an odd element goes to the beginning unless SAME_UPPER is
     // given.
     if (attrs.auto_pad != "same_upper") attrs.auto_pad = "same_lower";
     attrs.pads.clear();
   }
+  if (rank == 6) return LowerConvTransposeOfFour(b, std::move(attrs), std::move(output_shape));
+  const ValueId sizes = output_shape.empty() ? kNoValue : b.Ints(std::move(output_shape));
   ONCILLA_ASSIGN(const ValueId filter, FilterLast(b, b.in(1), rank, "filter"));
   ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
   ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {x, filter, b.in(2), sizes}, "inner"));

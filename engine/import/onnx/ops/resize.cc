@@ -31,16 +31,19 @@ constexpr const char* kCoordinates[][2] = {
     {"tf_crop_and_resize", "crop_and_resize"},
 };
 
-// Output sizes from the scales of all axes: the product in float, rounded down.
-Result<ValueId> SizesFromScales(OnnxLowering& b, ValueId scales, int rank) {
-  ONCILLA_ASSIGN(const ValueId old, b.Sizes(b.in(0), 0, rank, "old_sizes"));
-  ONCILLA_ASSIGN(const ValueId as_float, b.Cast(old, DType::kF32, "float_sizes"));
-  ONCILLA_ASSIGN(const ValueId product, b.Add("Mul", {}, {as_float, scales}, "scaled_sizes"));
-  ONCILLA_ASSIGN(const ValueId whole, b.Add("Floor", {}, {product}, "whole_sizes"));
-  return b.Cast(whole, DType::kI64, "sizes");
+// Output sizes from the scales of all axes: the product in float, rounded down. `part` begins the
+// names of what computes them.
+Result<ValueId> SizesFromScales(OnnxLowering& b, ValueId scales, int rank, std::string_view part) {
+  ONCILLA_ASSIGN(const ValueId old, b.Sizes(b.in(0), 0, rank, StrCat(part, "old_sizes")));
+  ONCILLA_ASSIGN(const ValueId as_float, b.Cast(old, DType::kF32, StrCat(part, "float_sizes")));
+  ONCILLA_ASSIGN(const ValueId product,
+                 b.Add("Mul", {}, {as_float, scales}, StrCat(part, "scaled_sizes")));
+  ONCILLA_ASSIGN(const ValueId whole, b.Add("Floor", {}, {product}, StrCat(part, "whole_sizes")));
+  return b.Cast(whole, DType::kI64, StrCat(part, "sizes"));
 }
 
-Result<ValueId> SizesFromScales(OnnxLowering& b, const std::vector<double>& scales) {
+Result<ValueId> SizesFromScales(OnnxLowering& b, const std::vector<double>& scales,
+                                std::string_view part = "") {
   const PartialShape shape = b.in_fact(0).shape;
   std::vector<int64_t> sizes;
   std::vector<float> factors;
@@ -55,7 +58,8 @@ Result<ValueId> SizesFromScales(OnnxLowering& b, const std::vector<double>& scal
   }
   if (sizes.size() == scales.size()) return b.Ints(std::move(sizes));
   const int rank = static_cast<int>(scales.size());
-  return SizesFromScales(b, b.Constant(Tensor::Of<float>(DType::kF32, {rank}, factors)), rank);
+  return SizesFromScales(b, b.Constant(Tensor::Of<float>(DType::kF32, {rank}, factors)), rank,
+                         part);
 }
 
 // If scales or regions are computed, they are assumed to concern the axes after batch and channels;
@@ -145,7 +149,7 @@ Status FromScales(OnnxLowering& b, size_t input, const std::vector<int64_t>& axe
           b.Add("ScatterElements", {}, {kept, b.Ints(axes), target.computed_scales}, "all_scales"));
     }
     ResizeSpatialAxes(target);
-    ONCILLA_ASSIGN(target.sizes, SizesFromScales(b, target.computed_scales, target.rank));
+    ONCILLA_ASSIGN(target.sizes, SizesFromScales(b, target.computed_scales, target.rank, ""));
     return {};
   }
   ONCILLA_ASSIGN(const auto given, b.KnownNumbers(input, "the list of scales"));
@@ -259,7 +263,8 @@ Result<ValueId> AroundAxes(OnnxLowering& b, ValueId all, const std::vector<int64
 // Resizes the axes first..last of x, which are between batch and channels; `axes` are their
 // positions in the target.
 Result<ValueId> AddResize(OnnxLowering& b, ResizeAttrs attrs, ValueId x, const Target& target,
-                          const std::vector<int64_t>& axes, std::string_view role) {
+                          const std::vector<int64_t>& axes, std::string_view role,
+                          const std::string& part) {
   if (!target.scales.empty()) {
     for (int64_t axis : axes) attrs.scales.push_back(target.scales[static_cast<size_t>(axis)]);
   }
@@ -271,7 +276,7 @@ Result<ValueId> AddResize(OnnxLowering& b, ResizeAttrs attrs, ValueId x, const T
     }
   }
   ONCILLA_ASSIGN(const ValueId sizes,
-                 b.Add("Gather", {}, {target.sizes, b.Ints(axes)}, "spatial_sizes"));
+                 b.Add("Gather", {}, {target.sizes, b.Ints(axes)}, part + "spatial_sizes"));
   ValueId scales = kNoValue, region = kNoValue;
   if (target.computed_scales != kNoValue) {
     ONCILLA_ASSIGN(
@@ -284,20 +289,24 @@ Result<ValueId> AddResize(OnnxLowering& b, ResizeAttrs attrs, ValueId x, const T
   return b.Add(attrs, {x, sizes, scales, region}, role);
 }
 
-Result<ValueId> Place(OnnxLowering& b, ResizeAttrs attrs, const Target& target) {
+// The whole op on x; `part` begins the names of its parts where the node has more than one such.
+Result<ValueId> Place(OnnxLowering& b, ResizeAttrs attrs, const Target& target, ValueId given,
+                      const std::string& part = "") {
   const int rank = target.rank;
+  const std::string last = part.empty() ? "" : part + "whole";
   if (rank == 0) return InvalidArgument("a scalar has no axes to resize");
   std::vector<int64_t> axes;
   const auto resized = [&](int axis) { return target.resized[static_cast<size_t>(axis)] != 0; };
   if (rank >= 3 && rank <= 5 && !resized(0) && !resized(1)) {
     for (int64_t i = 2; i < rank; ++i) axes.push_back(i);
-    ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
-    ONCILLA_ASSIGN(const ValueId y, AddResize(b, std::move(attrs), x, target, axes, "inner"));
-    return b.ChannelsFirst(y, rank);
+    ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(given, rank, part + "channels_last"));
+    ONCILLA_ASSIGN(const ValueId y,
+                   AddResize(b, std::move(attrs), x, target, axes, part + "inner", part));
+    return b.ChannelsFirst(y, rank, last);
   }
   if (rank >= 3 && rank <= 5 && !resized(0) && !resized(rank - 1)) {
     for (int64_t i = 1; i + 1 < rank; ++i) axes.push_back(i);
-    return AddResize(b, std::move(attrs), b.in(0), target, axes, "");
+    return AddResize(b, std::move(attrs), given, target, axes, last, part);
   }
   // For any other axes: everything else becomes one batch axis in front, and a channel axis of size
   // one is added at the end.
@@ -311,7 +320,7 @@ Result<ValueId> Place(OnnxLowering& b, ResizeAttrs attrs, const Target& target) 
   const int others = static_cast<int>(perm.size());
   perm.insert(perm.end(), axes.begin(), axes.end());
   for (int i = 0; i < rank; ++i) back[static_cast<size_t>(perm[static_cast<size_t>(i)])] = i;
-  ONCILLA_ASSIGN(const ValueId ordered, b.Transpose(b.in(0), perm, "ordered"));
+  ONCILLA_ASSIGN(const ValueId ordered, b.Transpose(given, perm, part + "ordered"));
   const PartialShape shape = b.fact(ordered).shape;
   if (!shape.known()) return Unsupported("of other than the spatial axes of an unknown size");
   std::vector<int64_t> batched = {1};
@@ -321,12 +330,13 @@ Result<ValueId> Place(OnnxLowering& b, ResizeAttrs attrs, const Target& target) 
   }
   batched.push_back(1);
   ONCILLA_ASSIGN(const ValueId x,
-                 b.Add("Reshape", {}, {ordered, b.Ints(std::move(batched))}, "batched"));
-  ONCILLA_ASSIGN(const ValueId y, AddResize(b, std::move(attrs), x, target, axes, "inner"));
+                 b.Add("Reshape", {}, {ordered, b.Ints(std::move(batched))}, part + "batched"));
+  ONCILLA_ASSIGN(const ValueId y,
+                 AddResize(b, std::move(attrs), x, target, axes, part + "inner", part));
   ONCILLA_ASSIGN(const ValueId sizes,
-                 b.Add("Gather", {}, {target.sizes, b.Ints(perm)}, "ordered_sizes"));
-  ONCILLA_ASSIGN(const ValueId unfolded, b.Add("Reshape", {}, {y, sizes}, "unfolded"));
-  return b.Transpose(unfolded, std::move(back), "");
+                 b.Add("Gather", {}, {target.sizes, b.Ints(perm)}, part + "ordered_sizes"));
+  ONCILLA_ASSIGN(const ValueId unfolded, b.Add("Reshape", {}, {y, sizes}, part + "unfolded"));
+  return b.Transpose(unfolded, std::move(back), last);
 }
 
 Result<Values> LowerResize(OnnxLowering& b) {
@@ -377,7 +387,7 @@ Result<Values> LowerResize(OnnxLowering& b) {
   attrs.exclude_outside = (mode == "cubic" || attrs.antialias) && exclude;
   if (mode == "linear" && exclude && !attrs.antialias)
     return Unsupported("with exclude_outside and mode linear");
-  return One(Place(b, std::move(attrs), target));
+  return One(Place(b, std::move(attrs), target, b.in(0)));
 }
 
 // Resize as in opset 10, and Upsample: scales only, and no choice of coordinates.
@@ -410,19 +420,29 @@ Result<Values> LowerOldResize(OnnxLowering& b) {
     // Which pixel is taken depends on whether the axis shrinks or grows.
     return Unsupported("the list of scales is computed while running; it must be a constant");
   }
+  ResizeAttrs attrs;
+  attrs.mode = mode;
+  attrs.coordinates = "asymmetric";
+  if (mode != "nearest") return One(Place(b, std::move(attrs), target, b.in(0)));
+  // Without a rule, enlarging repeats pixels and shrinking takes the next pixel.
   const auto any = [&](auto test) {
     return std::any_of(target.scales.begin(), target.scales.end(), test);
   };
   const bool shrinks = any([](double s) { return s < 1; });
-  if (shrinks && any([](double s) { return s > 1; }) && mode == "nearest") {
-    return Unsupported("of opset 10 that enlarges one axis and shrinks another");
-  }
-  ResizeAttrs attrs;
-  attrs.mode = mode;
-  attrs.coordinates = "asymmetric";
-  // Without a rule, enlarging repeats pixels and shrinking takes the next pixel.
-  if (mode == "nearest") attrs.nearest = shrinks ? "ceil" : "floor";
-  return One(Place(b, std::move(attrs), target));
+  const bool grows = any([](double s) { return s > 1; });
+  attrs.nearest = shrinks ? "ceil" : "floor";
+  if (!shrinks || !grows) return One(Place(b, std::move(attrs), target, b.in(0)));
+  if (b.op() == "Upsample") return Unsupported("that enlarges one axis and shrinks another");
+  // The axes are independent of each other: those that shrink first, then those that grow.
+  Target fewer = target;
+  for (double& scale : fewer.scales) scale = std::min(scale, 1.0);
+  for (size_t i = 0; i < fewer.scales.size(); ++i) fewer.resized[i] = fewer.scales[i] < 1;
+  ONCILLA_ASSIGN(fewer.sizes, SizesFromScales(b, fewer.scales, "shrunk_"));
+  ONCILLA_ASSIGN(const ValueId shrunk, Place(b, attrs, fewer, b.in(0), "shrunk_"));
+  for (double& scale : target.scales) scale = std::max(scale, 1.0);
+  for (size_t i = 0; i < target.scales.size(); ++i) target.resized[i] = target.scales[i] > 1;
+  attrs.nearest = "floor";
+  return One(Place(b, std::move(attrs), target, shrunk));
 }
 
 // Samples the image between its pixels, at the points of the second input.

@@ -134,7 +134,7 @@ Status TfBuilder::AddNode(size_t i) {
       return {};
     }
   }
-  Result<Values> outputs = Lower(node, row);
+  Result<Values> outputs = Fenced([&] { return Lower(node, row); });
   if (outputs.ok()) {
     values_[i] = *std::move(outputs);
     NameValues(node, values_[i]);
