@@ -42,6 +42,13 @@ def numpy_dtype(code: int) -> np.dtype[Any]:
     return made
 
 
+def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The least and the largest value of a type of integers, those of ml_dtypes included."""
+    unsigned = dtype.name.startswith("uint")
+    bits = int(dtype.name.removeprefix("uint" if unsigned else "int"))
+    return (0, (1 << bits) - 1) if unsigned else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+
+
 def code_of(dtype: Any) -> int:
     """The number of a dtype, given as NumPy takes it or by name ("float32", "bfloat16", "string")."""
     if isinstance(dtype, str) and dtype in CODES:
