@@ -278,7 +278,8 @@ def test_a_request_that_fails_breaks_its_sequence(tmp_path, start):
     """One that is cancelled while it waits: those behind it must not be computed without it."""
     models.slow(tmp_path, "slow", size=1024, steps=60)
     text = ("outputs: [{name: y, data_type: TYPE_FP32, dims: [-1, 1024]}]\n"
-            "sequence_batching: {max_sequence_idle_microseconds: 60000000, state: [{input_name: x, output_name: y}]}\n")
+            "sequence_batching: {max_sequence_idle_microseconds: 60000000, state: [{input_name: x, output_name: y,\n"
+            " initial_state: [{dims: [128, 1024], zero_data: true}]}]}\n")  # long enough for others to come meanwhile
     models.config(tmp_path, "slow", text)
     models.running_sum(tmp_path, "sum")
     server = start(tmp_path)
@@ -286,7 +287,7 @@ def test_a_request_that_fails_breaks_its_sequence(tmp_path, start):
         # Its only input is its state.
         def run(**options):
             return client.infer("slow", [], sequence_id=1, **options).as_numpy("y").shape
-        assert run(sequence_start=True) == (1, 1024)
+        assert run(sequence_start=True) == (128, 1024)
         first = threads.submit(run)
         deadline = time.time() + 10
         while server.metric(r'oncilla_requests_running\{model="slow"') == 0:
@@ -295,10 +296,10 @@ def test_a_request_that_fails_breaks_its_sequence(tmp_path, start):
         while server.metric(r'oncilla_requests_total\{model="slow",version="1",code="DEADLINE_EXCEEDED"') == 0:
             assert time.time() < deadline
         third = threads.submit(run)
-        assert first.result() == (1, 1024)
+        assert first.result() == (128, 1024)
         assert "time is over" in str(second.exception())
         assert "an earlier request of sequence 1 failed" in str(third.exception())
-        assert run(sequence_start=True, sequence_end=True) == (1, 1024)
+        assert run(sequence_start=True, sequence_end=True) == (128, 1024)
         # An unload ends all of them.
         assert step(client, "sum", ones(), 1, start=True)[0, 0] == 1
         client.unload_model("sum")
