@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable as _Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,6 @@ class Model(_oncilla.ModelBase):
 
     session: Session
     _owns_session = False
-    _label = ""
     _closed_bytes: int | None = None
     _declared: dict[str, _Declared]
 
@@ -230,7 +230,7 @@ class Model(_oncilla.ModelBase):
         if signature is not None and not isinstance(signature, str):
             raise TypeError(f"plan() takes the name of a signature, not {type(signature).__name__}; prepare(inputs) plans for "
                             "the shapes of inputs, and plan() then shows that plan too")
-        return read_plan(self._placement(signature, device), self.session.memory_data(), self._label)
+        return read_plan(self._placement(signature, device), json.loads(self._memory_report()))
 
     def close(self) -> int:
         """Waits for the model's runs and frees its memory, and its session where load() made one for it. Returns the number

@@ -121,8 +121,6 @@ class Session(_oncilla.SessionBase):
             loaded._load_bytes(self, held, name, tag_text, stored, eager, progress)
         else:
             loaded._load(self, os.fsencode(model), tag_text, stored, eager, progress)
-        loaded._label = "graph" if isinstance(model, Graph) else name if isinstance(model, (bytes, bytearray, memoryview)) \
-            else os.fspath(model) if isinstance(os.fspath(model), str) else os.fsdecode(model)
         loaded._loaded()
         return loaded
 
