@@ -126,6 +126,11 @@ class Model(_oncilla.ModelBase):
             if level not in _TRACE:
                 raise ValueError(f"trace is one of {', '.join(_TRACE)}, not {trace!r}")
             options["trace"] = _TRACE[level]
+        for key in ("device", "signature"):
+            _types.check_text(key, options.get(key))
+        cancel = options.get("cancel")
+        if cancel is not None and not isinstance(cancel, Cancellation):
+            raise TypeError(f"cancel must be an oncilla.Cancellation, not {type(cancel).__name__}")
         for key in ("outputs", "targets", "keep"):
             if isinstance(options.get(key), str):
                 options[key] = [options[key]]
@@ -151,6 +156,10 @@ class Model(_oncilla.ModelBase):
         runs (True: all). `into` gives writable arrays that outputs are written to. `trace` records "software", "hardware" or
         "full" for Result.trace.
         """
+        if (signature is None and outputs is None and targets is None and device is None and timeout is None and cancel is None
+                and keep is None and into is None and trace is None):
+            plain: Result = self._run(dict(inputs or {}), {}, self._convert)
+            return plain
         options = self._options({"signature": signature, "outputs": outputs, "targets": targets, "device": device,
                                  "timeout": timeout, "cancel": cancel, "keep": keep, "into": into, "trace": trace})
         if into is not None:

@@ -19,6 +19,12 @@ _OF_NUMPY = {"float32", "float64", "float16", "int8", "int16", "int32", "int64",
              "bool", "complex64", "complex128"}
 
 
+def check_text(name: str, value: Any) -> None:
+    """TypeError for an argument that is neither a str nor None."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+
+
 def is_extended(code: int) -> bool:
     """Whether only ml_dtypes has the type."""
     return code != STRING and NAMES[code] not in _OF_NUMPY
