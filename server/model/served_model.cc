@@ -2,6 +2,7 @@
 #include "server/model/served_model.h"
 
 #include <algorithm>
+#include <cctype>
 #include <tuple>
 
 #include "absl/strings/str_join.h"
@@ -99,6 +100,23 @@ absl::Status CheckInput(const TensorMetadata& declared, const Tensor& tensor) {
                                            ShapeText(declared.shape)));
 }
 
+// The device of the session: where all instances name their own, the first that is not the CPU,
+// since a session on the CPU sees no other devices.
+std::string SessionDeviceOf(const ServedModel::Source& source) {
+  const ModelConfig& config = source.config;
+  if (!config.device.empty()) return config.device;
+  std::string other;
+  for (const InstanceGroup& group : config.instances) {
+    if (group.device.empty()) return source.device;
+    std::string name = group.device;
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const bool cpu = name.starts_with("cpu") || name.find("device:cpu") != std::string::npos ||
+                     name.starts_with("/cpu");
+    if (!cpu && other.empty()) other = group.device;
+  }
+  return other.empty() ? source.device : other;
+}
+
 absl::Status Classify(InferResponse& response, bool rows) {
   for (InferOutput& output : response.outputs) {
     if (output.classes == 0) continue;
@@ -139,7 +157,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::LoadWatched(
     LoadInterrupt* interrupt) {
   const ModelConfig& config = source.config;
   SessionOptions options;
-  options.device = config.device.empty() ? source.device : config.device;
+  options.device = SessionDeviceOf(source);
   options.memory_limit_bytes = config.memory_limit_bytes;
   options.config = SessionConfig(config);
   auto session = Session::Create(runtime, options);
