@@ -208,6 +208,14 @@ absl::Status ServedModel::ReadSignature() {
       ReadTensors(model_.inputs(config_.signature), "input", metadata_.inputs);
   if (!inputs.ok()) return inputs;
   std::vector<TensorInfo> outputs = model_.outputs(config_.signature);
+  const bool untyped = std::any_of(outputs.begin(), outputs.end(), [](const TensorInfo& info) {
+    return info.kind == ONCILLA_KIND_TENSOR && info.dtype == 0;
+  });
+  if (untyped && config_.sequences && !config_.sequences->variables.empty()) {
+    return absl::UnimplementedError(
+        "variables of sequences need a model with a signature: the types of the outputs are told "
+        "by a run alone, which would change the variables' first values");
+  }
   const absl::Status typed = FindOutputTypes(model_, config_.signature, outputs);
   if (!typed.ok()) return typed;
   return ReadTensors(outputs, "output", metadata_.outputs);

@@ -21,6 +21,7 @@ def served(tmp_path_factory):
     for datatype in models.TYPES:
         models.scores(root, datatype.lower(), datatype)
     models.scores(root, "rows", "FP32", batch=True)
+    models.affine(root, "affine")
     server = Server(root)
     yield server
     assert server.stop() == 0
@@ -48,6 +49,10 @@ def test_types(served, client_of, datatype):  # noqa: F811
 def test_negative_numbers_and_what_is_none(served, client_of):  # noqa: F811
     x = np.array([[-1, np.nan], [np.inf, -np.inf]], np.float32)
     assert [c.rsplit(b":", 1)[1] for c in classes(client_of(served), "fp32", x, 4)] == [b"2", b"0", b"3", b"1"]
+
+
+def test_nothing_has_no_classes(served, client_of):  # noqa: F811
+    assert classes(client_of(served), "affine", np.zeros((0, 3), np.float32), 2).shape == (0,)
 
 
 def test_rows_of_a_batch(served, client_of):  # noqa: F811

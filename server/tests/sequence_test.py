@@ -345,8 +345,11 @@ def test_wrong_variables(tmp_path, start):
     for i, (text, _) in enumerate(wrong):
         counter(tmp_path, f"wrong{i}", "sequence_batching: {" + text + "}\n")
     models.running_sum(tmp_path, "onnx", "sequence_batching: {variables: [s]}\n")
+    models.frozen(tmp_path, "frozen")
+    models.config(tmp_path, "frozen", "sequence_batching: {variables: [y]}\n")
     server = start(tmp_path)
     reasons = {e["name"]: e.get("reason", "") for e in server.post("/v2/repository/index", {})[1]}
+    assert "need a model with a signature" in reasons["frozen"]
     for i, (text, why) in enumerate(wrong):
         assert re.search(why, reasons[f"wrong{i}"]), (text, reasons[f"wrong{i}"])
     assert "no variable 's'" in reasons["onnx"] and "TensorFlow" in reasons["onnx"]
