@@ -29,6 +29,7 @@ void Service::Close(Clock::time_point deadline) {
 
 std::vector<std::string> Service::Extensions() {
   return {"binary_tensor_data",
+          "classification",
           "model_repository",
           "model_repository(unload_dependents)",
           "model_configuration",

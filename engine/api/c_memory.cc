@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "engine/api/handles.h"
+#include "engine/session/memory_report.h"
 
 using namespace oncilla;       // NOLINT: this file is the border between the two namespaces
 using namespace oncilla::api;  // NOLINT
@@ -92,6 +93,14 @@ oncilla_status* oncilla_session_memory_report(oncilla_session* session, int json
     return WriteText(
         json != 0 ? session->session->memory().ReportJson() : session->session->memory().Report(),
         text, size, needed);
+  });
+}
+
+oncilla_status* oncilla_model_memory_report(oncilla_model* model, char* text, size_t size,
+                                            size_t* needed) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(model, "model"));
+    return WriteText(MemoryReportJson(*model->model), text, size, needed);
   });
 }
 

@@ -547,6 +547,10 @@ ONCILLA_API oncilla_status* oncilla_session_record_memory(oncilla_session* sessi
  * null) is set to the size of the whole, which may differ in the next call. */
 ONCILLA_API oncilla_status* oncilla_session_memory_report(oncilla_session* session, int json,
                                                           char* text, size_t size, size_t* needed);
+/* The part of the report that is about one model, as a JSON object: its weights, variables and plans. `text`, `size` and
+ * `needed` as above. */
+ONCILLA_API oncilla_status* oncilla_model_memory_report(oncilla_model* model, char* text,
+                                                        size_t size, size_t* needed);
 /* Closes all sessions of the runtime after waiting for their runs. Writes to `text`, as above, a
  * line for each session and model handle that the program still holds; free those as usual. */
 ONCILLA_API oncilla_status* oncilla_runtime_close_sessions(oncilla_runtime* runtime,

@@ -177,6 +177,12 @@ std::string DeviceMemoryJson(const Session& session) {
   return json.Take();
 }
 
+std::string MemoryReportJson(const Model& model) {
+  JsonWriter json;
+  WriteModel(json, model, model.session().device_set().names());
+  return json.Take();
+}
+
 std::string MemoryReportJson(const Session& session) {
   JsonWriter json;
   json.Open('{').Key("devices").Raw(DeviceMemoryJson(session));

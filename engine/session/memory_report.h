@@ -7,6 +7,7 @@
 
 namespace oncilla {
 
+class Model;
 class Session;
 
 // A JSON list: per device limits, totals and fragmentation.
@@ -15,5 +16,7 @@ std::string MemoryReportText(const Session& session);
 // One JSON object: "devices" (DeviceMemoryJson), "owners", "models", "timeline", "last_shortage"
 // (null when there was none).
 std::string MemoryReportJson(const Session& session);
+// What it says of one model.
+std::string MemoryReportJson(const Model& model);
 
 }  // namespace oncilla

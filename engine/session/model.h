@@ -28,7 +28,7 @@ class Model : public std::enable_shared_from_this<Model> {
   // After unloading, only the signatures are left.
   const ModelSource& source() const { return source_; }
   const std::string& path() const { return path_; }
-  Session& session() { return *session_; }
+  Session& session() const { return *session_; }
   // What it has compiled, and holds of memory.
   Executables& executables() { return executables_; }
   const Executables& executables() const { return executables_; }

@@ -87,11 +87,29 @@ def from_array(array: np.ndarray[Any, Any], name: str = "") -> _oncilla.Tensor:
     return tensor
 
 
+def _fits(array: np.ndarray[Any, Any], dtype: np.dtype[Any], kind: str) -> bool:
+    """Whether all values are in the range of a type of this kind. Floats are rounded; what is not finite stays so."""
+    if kind in "iu":
+        low, high = _types.integer_range(dtype)
+        # As Python's numbers: casts back and forth between int64 and uint64 wrap around twice, and seem exact.
+        return int(array.min()) >= low and int(array.max()) <= high
+    if kind not in "fc" or array.dtype.kind not in "iufc":
+        return True
+    with np.errstate(over="ignore", invalid="ignore"):
+        cast = array.astype(dtype).astype(np.complex128 if kind == "c" else np.float64)
+        fits = np.isfinite(cast) | ~np.isfinite(array)
+        if dtype.name.startswith("float4"):  # which has nothing beyond its largest value, and gives that
+            fits &= np.abs(array) <= 6
+        return bool(np.all(fits))
+
+
 def _from_numbers(name: str, value: Any, code: int | None) -> _oncilla.Tensor:
     """Converts Python's lists and numbers to the type that the model declares, where their values fit that type."""
     array = np.asarray(value)
     if array.dtype == object or array.dtype.kind in "SUT":
         if code not in (None, _types.STRING):
+            if array.dtype == object and array.size and all(isinstance(item, int) for item in array.flat):
+                raise OverflowError(f"input '{name}': a value is out of the range of {_types.NAMES[code]}")
             raise TypeError(f"input '{name}': {type(value).__name__} does not give numbers of one shape, and the model "
                             f"declares {_types.NAMES[code]}")
         return from_array(array, name)
@@ -107,11 +125,9 @@ def _from_numbers(name: str, value: Any, code: int | None) -> _oncilla.Tensor:
     kind = "f" if extended and "float" in dtype.name else "i" if extended else dtype.kind
     if kinds.index(array.dtype.kind) > kinds.index(kind) and not (array.dtype.kind in "iu" and kind in "iu"):
         raise TypeError(f"input '{name}': values of {array.dtype} are no {dtype.name}; convert them yourself")
-    with np.errstate(over="ignore"):
-        cast = array.astype(dtype)
-    if kind in "iu" and not np.array_equal(cast.astype(array.dtype), array):
+    if not _fits(array, dtype, kind):
         raise OverflowError(f"input '{name}': a value is out of the range of {dtype.name}")
-    return from_array(cast, name)
+    return from_array(array.astype(dtype), name)
 
 
 def to_tensor(name: str, value: Any, code: int | None = None) -> _oncilla.Tensor:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable as _Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,6 @@ class Model(_oncilla.ModelBase):
 
     session: Session
     _owns_session = False
-    _label = ""
     _closed_bytes: int | None = None
     _declared: dict[str, _Declared]
 
@@ -126,6 +126,11 @@ class Model(_oncilla.ModelBase):
             if level not in _TRACE:
                 raise ValueError(f"trace is one of {', '.join(_TRACE)}, not {trace!r}")
             options["trace"] = _TRACE[level]
+        for key in ("device", "signature"):
+            _types.check_text(key, options.get(key))
+        cancel = options.get("cancel")
+        if cancel is not None and not isinstance(cancel, Cancellation):
+            raise TypeError(f"cancel must be an oncilla.Cancellation, not {type(cancel).__name__}")
         for key in ("outputs", "targets", "keep"):
             if isinstance(options.get(key), str):
                 options[key] = [options[key]]
@@ -151,6 +156,10 @@ class Model(_oncilla.ModelBase):
         runs (True: all). `into` gives writable arrays that outputs are written to. `trace` records "software", "hardware" or
         "full" for Result.trace.
         """
+        if (signature is None and outputs is None and targets is None and device is None and timeout is None and cancel is None
+                and keep is None and into is None and trace is None):
+            plain: Result = self._run(dict(inputs or {}), {}, self._convert)
+            return plain
         options = self._options({"signature": signature, "outputs": outputs, "targets": targets, "device": device,
                                  "timeout": timeout, "cancel": cancel, "keep": keep, "into": into, "trace": trace})
         if into is not None:
@@ -230,7 +239,7 @@ class Model(_oncilla.ModelBase):
         if signature is not None and not isinstance(signature, str):
             raise TypeError(f"plan() takes the name of a signature, not {type(signature).__name__}; prepare(inputs) plans for "
                             "the shapes of inputs, and plan() then shows that plan too")
-        return read_plan(self._placement(signature, device), self.session.memory_data(), self._label)
+        return read_plan(self._placement(signature, device), json.loads(self._memory_report()))
 
     def close(self) -> int:
         """Waits for the model's runs and frees its memory, and its session where load() made one for it. Returns the number

@@ -67,8 +67,8 @@ def _short(device: str) -> str:
     return device.rpartition("device:")[2]
 
 
-def read_plan(placement: str, memory: dict[str, Any], label: str) -> Plan:
-    """A plan from the library's texts; `label` is what the memory report calls the model."""
+def read_plan(placement: str, memory: dict[str, Any]) -> Plan:
+    """A plan from the library's text and its memory report on the model."""
     nodes = []
     for line in placement.splitlines():
         found = _LINE.fullmatch(line)
@@ -76,12 +76,9 @@ def read_plan(placement: str, memory: dict[str, Any], label: str) -> Plan:
             nodes.append(PlacedNode(found["name"], found["op"], _short(found["device"]), found["reason"]))
     plans: list[PlanMemory] = []
     weights: collections.Counter[str] = collections.Counter()
-    for model in memory["models"]:
-        if model["model"] != label:
-            continue
-        for constant in model["constants"]:
-            weights[_short(constant["device"])] += constant["bytes"]
-        for plan in model["plans"]:
-            plans += [PlanMemory(_short(d["device"]), d["arena_bytes"], d["peak_bytes"], d.get("peak_node", ""),
-                                 d.get("peak_op", "")) for d in plan["devices"]]
+    for constant in memory["constants"]:
+        weights[_short(constant["device"])] += constant["bytes"]
+    for plan in memory["plans"]:
+        plans += [PlanMemory(_short(d["device"]), d["arena_bytes"], d["peak_bytes"], d.get("peak_node", ""), d.get("peak_op", ""))
+                  for d in plan["devices"]]
     return Plan(tuple(nodes), tuple(plans), dict(weights))

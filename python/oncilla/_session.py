@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable as _Callable, Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from . import _arrays, _oncilla
+from . import _arrays, _oncilla, _types
 from ._graph import Graph
 from ._model import Model
 from ._runtime import Runtime, default_runtime
@@ -92,6 +92,9 @@ class Session(_oncilla.SessionBase):
     def __init__(self, *, device: str | None = None, strict: bool = False, threads: int = 0, memory_limit: int = 0,
                  max_concurrent_runs: int = 0, config: Any = None, runtime: Runtime | None = None) -> None:
         super().__init__()
+        _types.check_text("device", device)
+        if runtime is not None and not isinstance(runtime, Runtime):
+            raise TypeError(f"runtime must be an oncilla.Runtime, not {type(runtime).__name__}")
         self.runtime: Runtime = default_runtime() if runtime is None else runtime
         self._closed_bytes: int | None = None
         self._create(self.runtime, device, strict, threads, _byte_count("memory_limit", memory_limit),
@@ -121,8 +124,6 @@ class Session(_oncilla.SessionBase):
             loaded._load_bytes(self, held, name, tag_text, stored, eager, progress)
         else:
             loaded._load(self, os.fsencode(model), tag_text, stored, eager, progress)
-        loaded._label = "graph" if isinstance(model, Graph) else name if isinstance(model, (bytes, bytearray, memoryview)) \
-            else os.fspath(model) if isinstance(os.fspath(model), str) else os.fsdecode(model)
         loaded._loaded()
         return loaded
 
@@ -182,12 +183,12 @@ class Session(_oncilla.SessionBase):
     def upload(self, value: Any, device: str | None = None) -> _oncilla.Tensor:
         """Copies an array to a device in use (None: the session's), to be an input of many runs. On the CPU the copy is a
         tensor in host memory."""
+        _types.check_text("device", device)
         return self._upload(_arrays.to_tensor("", value), device)
 
     def wrap_opencl(self, buffer: int, dtype: Any, shape: Iterable[int], offset: int = 0) -> _oncilla.Tensor:
         """A tensor in a cl_mem of the session's own context, given by its address (pyopencl: `buffer.int_ptr`), without a
         copy; see docs/opencl_interop.md."""
-        from . import _types
         return _oncilla._opencl_wrap(self, buffer, offset, _types.code_of(dtype), list(shape))
 
     def __repr__(self) -> str:

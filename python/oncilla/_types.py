@@ -19,6 +19,12 @@ _OF_NUMPY = {"float32", "float64", "float16", "int8", "int16", "int32", "int64",
              "bool", "complex64", "complex128"}
 
 
+def check_text(name: str, value: Any) -> None:
+    """TypeError for an argument that is neither a str nor None."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+
+
 def is_extended(code: int) -> bool:
     """Whether only ml_dtypes has the type."""
     return code != STRING and NAMES[code] not in _OF_NUMPY
@@ -40,6 +46,13 @@ def numpy_dtype(code: int) -> np.dtype[Any]:
         raise ImportError(f"this version of ml_dtypes has no {name}")
     made: np.dtype[Any] = np.dtype(kind)
     return made
+
+
+def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The least and the largest value of a type of integers, those of ml_dtypes included."""
+    unsigned = dtype.name.startswith("uint")
+    bits = int(dtype.name.removeprefix("uint" if unsigned else "int"))
+    return (0, (1 << bits) - 1) if unsigned else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
 
 
 def code_of(dtype: Any) -> int:

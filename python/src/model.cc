@@ -277,6 +277,21 @@ std::string Placement(const Model& model, nb::object signature, nb::object devic
   return text.c_str();
 }
 
+std::string MemoryReport(const Model& model) {
+  std::string text(1 << 14, '\0');
+  Unlocked([&, of = Need(model)] {
+    size_t needed = 0;
+    oncilla_status* failure = oncilla_model_memory_report(of, text.data(), text.size(), &needed);
+    // The report may grow between two calls, so it gets more room than was needed.
+    if (failure == nullptr && needed > text.size()) {
+      text.assign(needed + needed / 4, '\0');
+      failure = oncilla_model_memory_report(of, text.data(), text.size(), &needed);
+    }
+    return failure;
+  });
+  return text.c_str();
+}
+
 nb::list JudgeNodes(const Model& model) {
   struct Judged {
     std::string node, op, reason;
@@ -439,6 +454,7 @@ void DefineModel(nb::module_& m) {
            "Judges every node of an ONNX model's main graph, in the order of the file: its name, "
            "its "
            "op, and why it is not supported, or ''.")
+      .def("_memory_report", &MemoryReport)
       .def("_placement", &Placement, nb::arg("signature").none(), nb::arg("device").none())
       .def("_unload", [](Model& model) {
         int64_t bytes = 0;

@@ -90,6 +90,7 @@ std::vector<const char*> Request::Texts(nb::handle list) {
 
 void Request::SetOptions(nb::dict options) {
   c.size = sizeof(c);
+  if (options.size() == 0) return;  // each look-up makes a str
   const auto given = [&](const char* key) {
     nb::handle value = PyDict_GetItemString(options.ptr(), key);
     return value.is_valid() && value.is_none() ? nb::handle() : value;

@@ -56,6 +56,28 @@ def test_lists_take_the_declared_type():
         assert run([]).shape == (0,)
 
 
+@pytest.mark.parametrize("value, dtype", [
+    ([1 << 63], "int64"), ([-1], "uint64"), ([(1 << 64) - 1], "int64"), ([1 << 70], "int64"), ([-1], "uint8"), ([256], "uint8"),
+    ([1e40], "float32"), ([1e40 + 0j], "complex64"), ([70000], "float16"), ([-70000.0], "float16"), ([3.4e38 * 1.1], "bfloat16"),
+    ([1e6], "float8_e4m3fn"), ([100.0], "float4_e2m1fn"), ([8], "int4"), ([-1], "uint4")])
+def test_numbers_beyond_the_declared_type_are_refused(value, dtype):
+    if oncilla._types.is_extended(oncilla._types.CODES[dtype]):
+        pytest.importorskip("ml_dtypes")
+    with pytest.raises(OverflowError, match=f"input 'x': a value is out of the range of {dtype}"):
+        oncilla._arrays.to_tensor("x", value, oncilla._types.CODES[dtype])
+
+
+@pytest.mark.parametrize("value, dtype", [
+    ([(1 << 63) - 1, -1 << 63], "int64"), ([(1 << 64) - 1], "uint64"), ([0.1], "float32"), ([65519.0], "float16"),
+    ([float("inf"), float("nan")], "float16"), ([True], "int64"), ([7, -8], "int4"), ([6.0], "float4_e2m1fn")])
+def test_numbers_within_the_declared_type_are_taken(value, dtype):
+    if oncilla._types.is_extended(oncilla._types.CODES[dtype]):
+        pytest.importorskip("ml_dtypes")
+    tensor = oncilla._arrays.to_tensor("x", value, oncilla._types.CODES[dtype])
+    array = oncilla._arrays.extended_array(tensor) if oncilla._types.is_extended(tensor.code) else np.asarray(tensor)
+    np.testing.assert_array_equal(array, np.array(value).astype(array.dtype))
+
+
 @pytest.mark.parametrize("value", [[[1, 2], [3]], {"a": 1}, None, object(), np.array([object()]), "text", [None],
                                    np.array(["2020-01-01"], "M8[D]"), np.zeros(2, "f4,i4"), float],
                          ids=["ragged", "dict", "None", "object", "array of objects", "text", "list of None", "dates",

@@ -350,6 +350,20 @@ def test_placement(net, grey):
     assert any(node.op == "Conv" and node.reason for node in plan.nodes) and "peak" in str(plan)
 
 
+def test_plans_are_those_of_one_model():
+    """Also where other models of the session have the same name."""
+    with oncilla.Session(device="cpu") as session:
+        models = []
+        for size in (1 << 10, 1 << 16):
+            graph = oncilla.Graph()
+            x = graph.placeholder("float32", [size], name="x")
+            graph.op("Sin", graph.op("AddV2", x, graph.constant(np.full(size, 0.5, np.float32))), name="y")
+            models.append(session.load(graph))
+            models[-1].run({"x:0": np.zeros(size, np.float32)}, outputs="y:0")
+        small, large = (sum(model.plan().weight_bytes.values()) for model in models)
+        assert 4 << 10 <= small < 8 << 10 and 4 << 16 <= large < 8 << 16
+
+
 def test_rules_that_raise_are_told_and_ignored(recwarn):
     import sys
     told = []

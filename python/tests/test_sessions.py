@@ -65,6 +65,23 @@ def test_bad_options():
         oncilla.load(ROOT / "testdata/quickstart/efficientnet_lite0", device="cpu", strings="text")
 
 
+def test_arguments_of_the_wrong_type(quickstart):
+    image = np.full((1, 8, 8, 3), 90, np.uint8)
+    with pytest.raises(TypeError, match="device must be a str, not int"):
+        oncilla.load(quickstart, device=3)
+    with pytest.raises(TypeError, match="runtime must be an oncilla.Runtime, not str"):
+        oncilla.Session(runtime="cpu")
+    with oncilla.load(quickstart, device="cpu") as model:
+        with pytest.raises(TypeError, match="device must be a str, not int"):
+            model.session.upload(image, 3)
+        with pytest.raises(TypeError, match="device must be a str, not int"):
+            model.run_async({"image": image}, device=3)
+        with pytest.raises(TypeError, match="signature must be a str, not int"):
+            model.run({"image": image}, signature=3)
+        with pytest.raises(TypeError, match="cancel must be an oncilla.Cancellation, not int"):
+            model.run({"image": image}, cancel=3)
+
+
 def test_memory():
     with oncilla.Session(device="cpu", memory_limit=200_000_000) as session:
         model = one_op("Neg", session=session)

@@ -37,9 +37,8 @@ inline absl::Status UnsupportedLoadParameter(std::string_view key) {
                                          "' is not supported; there are config and file:PATH"));
 }
 
-inline absl::Status NoClassification() {
-  return absl::UnimplementedError(
-      "the classification extension is not supported: ask for the output itself");
+inline absl::Status NoCuda() {
+  return absl::UnimplementedError("CUDA shared memory is not supported");
 }
 
 // The parameter `timeout`, in microseconds; 0: none.

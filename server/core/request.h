@@ -37,7 +37,8 @@ struct NamedTensor {
 // An output that the client asks for by name.
 struct WantedOutput {
   std::string name;
-  bool binary = false;               // HTTP: as bytes behind the JSON
+  bool binary = false;   // HTTP: as bytes behind the JSON
+  uint64_t classes = 0;  // so many of the largest elements as texts; 0: the output itself
   std::optional<MemoryTarget> into;  // written there instead of being sent
 };
 
@@ -63,6 +64,7 @@ struct InferOutput {
   std::string name;
   Tensor tensor;  // in host memory
   bool binary = false;
+  uint64_t classes = 0;              // until the tensor is that of the classes
   std::optional<MemoryTarget> into;  // already written there: `bytes` is the size of the tensor
 };
 

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "server/core/parameters.h"
 #include "server/core/text.h"
 #include "server/grpc/call.h"
 #include "server/grpc/infer_calls.h"
@@ -152,6 +153,22 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
       service_->shared_memory().Unregister(request->name());
       return absl::OkStatus();
     });
+  }
+
+  ServerUnaryReactor* CudaSharedMemoryStatus(CallbackServerContext* context,
+                                             const inference::CudaSharedMemoryStatusRequest*,
+                                             inference::CudaSharedMemoryStatusResponse*) override {
+    return Reply(context, "CudaSharedMemoryStatus", true, [] { return absl::OkStatus(); });
+  }
+  ServerUnaryReactor* CudaSharedMemoryRegister(
+      CallbackServerContext* context, const inference::CudaSharedMemoryRegisterRequest*,
+      inference::CudaSharedMemoryRegisterResponse*) override {
+    return Reply(context, "CudaSharedMemoryRegister", true, [] { return NoCuda(); });
+  }
+  ServerUnaryReactor* CudaSharedMemoryUnregister(
+      CallbackServerContext* context, const inference::CudaSharedMemoryUnregisterRequest*,
+      inference::CudaSharedMemoryUnregisterResponse*) override {
+    return Reply(context, "CudaSharedMemoryUnregister", true, [] { return absl::OkStatus(); });
   }
 
  private:

@@ -162,12 +162,31 @@ inference::DataType ConfigType(const std::string& name) {
   return type;
 }
 
+void SetControl(const DeclaredControl& control,
+                inference::ModelSequenceBatching::ControlInput* message) {
+  message->set_name(control.name);
+  auto* out = message->add_control();
+  // Both have the protocol's order.
+  out->set_kind(static_cast<inference::ModelSequenceBatching::Control::Kind>(control.kind));
+  if (control.kind == ControlKind::kId) return out->set_data_type(ConfigType(control.data_type));
+  for (const double value : {control.no, control.yes}) {
+    if (control.data_type == "TYPE_BOOL")
+      out->add_bool_false_true(value != 0);
+    else if (control.data_type == "TYPE_INT32")
+      out->add_int32_false_true(static_cast<int32_t>(value));
+    else
+      out->add_fp32_false_true(static_cast<float>(value));
+  }
+}
+
 void SetSequences(const ModelConfig& config, inference::ModelSequenceBatching* message) {
   const SequenceBatching& sequences = *config.sequences;
   message->set_max_sequence_idle_microseconds(static_cast<uint64_t>(sequences.max_idle_us));
   auto* oldest = message->mutable_oldest();
   oldest->set_max_candidate_sequences(static_cast<int32_t>(sequences.max_sequences));
   oldest->set_max_queue_delay_microseconds(static_cast<uint64_t>(config.max_delay_us));
+  for (const DeclaredControl& control : sequences.controls)
+    SetControl(control, message->add_control_input());
   for (const DeclaredState& state : sequences.state) {
     auto* out = message->add_state();
     out->set_input_name(state.input_name);
@@ -217,9 +236,7 @@ absl::StatusOr<InferRequest> FromMessage(const inference::ModelInferRequest& mes
   for (const auto& output : message.outputs()) {
     WantedOutput wanted;
     wanted.name = output.name();
-    uint64_t classes = 0;
-    absl::Status read = Unsigned(output.parameters(), "classification", classes);
-    if (read.ok() && classes > 0) return NoClassification();
+    absl::Status read = Unsigned(output.parameters(), "classification", wanted.classes);
     if (read.ok()) read = MemoryParameters(output.parameters(), wanted.into);
     if (!read.ok()) return read;
     request.outputs.push_back(std::move(wanted));

@@ -130,11 +130,7 @@ absl::StatusOr<WantedOutput> ReadOutput(const Json& output, bool binary_outputs)
   if (!status.ok()) return status;
   const auto parameters = ParametersOf(output);
   if (!parameters.ok()) return parameters.status();
-  uint64_t classes = 0;
-  status = Unsigned(*parameters, "classification", classes);
-  if (status.ok() && classes > 0) {
-    return NoClassification();
-  }
+  status = Unsigned(*parameters, "classification", wanted.classes);
   if (status.ok()) status = Flag(*parameters, "binary_data", wanted.binary);
   if (status.ok()) status = MemoryParameters(*parameters, wanted.into);
   if (!status.ok()) return status;

@@ -34,12 +34,28 @@ ReplyJson ConfigTensors(const std::vector<TensorMetadata>& tensors, bool joins) 
   return list;
 }
 
+ReplyJson ControlJson(const DeclaredControl& control) {
+  ReplyJson json = {{"kind", kControlKinds[static_cast<size_t>(control.kind)]}};
+  if (control.kind == ControlKind::kId)
+    json["data_type"] = control.data_type;
+  else if (control.data_type == "TYPE_BOOL")
+    json["bool_false_true"] = {control.no != 0, control.yes != 0};
+  else if (control.data_type == "TYPE_INT32")
+    json["int32_false_true"] = {static_cast<int64_t>(control.no),
+                                static_cast<int64_t>(control.yes)};
+  else
+    json["fp32_false_true"] = {control.no, control.yes};
+  return {{"name", control.name}, {"control", ReplyJson::array({json})}};
+}
+
 ReplyJson SequencesJson(const ModelConfig& config) {
   const SequenceBatching& sequences = *config.sequences;
   ReplyJson json;
   json["max_sequence_idle_microseconds"] = sequences.max_idle_us;
   json["oldest"]["max_candidate_sequences"] = sequences.max_sequences;
   json["oldest"]["max_queue_delay_microseconds"] = config.max_delay_us;
+  for (const DeclaredControl& control : sequences.controls)
+    json["control_input"].push_back(ControlJson(control));
   for (const DeclaredState& state : sequences.state) {
     ReplyJson own = {{"input_name", state.input_name},
                      {"output_name", state.output_name},

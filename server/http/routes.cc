@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 
+#include "server/core/parameters.h"
 #include "server/core/text.h"
 #include "server/http/connection.h"
 #include "server/http/json_infer.h"
@@ -255,9 +256,7 @@ absl::Status UnregisterRegion(HttpCall& call) {
 }
 
 absl::Status NoCudaRegions(HttpCall& call) { return Reply(call, ReplyJson::array()); }
-absl::Status NoCuda(HttpCall&) {
-  return absl::UnimplementedError("CUDA shared memory is not supported");
-}
+absl::Status RegisterNoCuda(HttpCall&) { return NoCuda(); }
 absl::Status UnregisterNoCuda(HttpCall&) { return absl::OkStatus(); }
 
 absl::Status Page(HttpCall& call) {
@@ -311,7 +310,7 @@ constexpr Route kRoutes[] = {
     {"POST", "v2/systemsharedmemory/unregister", UnregisterRegion},
     {"GET", "v2/cudasharedmemory/status", NoCudaRegions},
     {"GET", "v2/cudasharedmemory/region/{m}/status", NoCudaRegions},
-    {"POST", "v2/cudasharedmemory/region/{m}/register", NoCuda},
+    {"POST", "v2/cudasharedmemory/region/{m}/register", RegisterNoCuda},
     {"POST", "v2/cudasharedmemory/region/{m}/unregister", UnregisterNoCuda},
     {"POST", "v2/cudasharedmemory/unregister", UnregisterNoCuda},
     {"GET", "", Page},

@@ -401,7 +401,8 @@ absl::Status Batcher::Divide(const JobList& jobs, const std::vector<Tensor>& out
     if (!parts.ok()) return parts.status();
     for (size_t j = 0; j < jobs.size(); ++j) {
       const WantedOutput& own = jobs[j]->request.outputs[o];
-      responses[j].outputs.push_back({own.name, std::move((*parts)[j]), own.binary, own.into});
+      responses[j].outputs.push_back(
+          {own.name, std::move((*parts)[j]), own.binary, own.classes, own.into});
     }
   }
   return absl::OkStatus();

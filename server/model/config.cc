@@ -3,6 +3,8 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -195,6 +197,108 @@ std::vector<DeclaredState> States(const YAML::Node& node) {
   return states;
 }
 
+double Real(const YAML::Node& node, const std::string& key) {
+  double value = 0;
+  if (!node.IsScalar() || !YAML::convert<double>::decode(node, value) || !std::isfinite(value))
+    Fail(node, StrCat(key, " must hold numbers"));
+  return value;
+}
+
+// The values for no and yes: [0, 1].
+void Choice(const YAML::Node& node, const std::string& key, DeclaredControl& control) {
+  if (!control.data_type.empty()) Fail(node, "a control has one type");
+  if (!node.IsSequence() || node.size() != 2)
+    Fail(node, StrCat(key, " must be a list of two values: for no and for yes"));
+  control.data_type = key == "int32_false_true"  ? "TYPE_INT32"
+                      : key == "fp32_false_true" ? "TYPE_FP32"
+                                                 : "TYPE_BOOL";
+  for (const auto& [i, value] : {std::pair{0, &control.no}, std::pair{1, &control.yes}}) {
+    const YAML::Node each = node[i];
+    if (control.data_type == "TYPE_BOOL") {
+      bool yes = false;
+      if (!each.IsScalar() || !YAML::convert<bool>::decode(each, yes))
+        Fail(each, StrCat(key, " must hold true or false"));
+      *value = yes ? 1 : 0;
+      continue;
+    }
+    *value = Real(each, key);
+    const bool whole = *value == std::trunc(*value) && std::abs(*value) <= INT32_MAX;
+    if (control.data_type == "TYPE_INT32" && !whole) Fail(each, StrCat(key, " must hold integers"));
+  }
+}
+
+void CheckControl(const YAML::Node& node, const DeclaredControl& control) {
+  static constexpr const char* kIdTypes[] = {"TYPE_INT32", "TYPE_UINT32", "TYPE_INT64",
+                                             "TYPE_UINT64", "TYPE_STRING"};
+  const char* kind = kControlKinds[static_cast<size_t>(control.kind)];
+  if (control.kind != ControlKind::kId) {
+    if (control.data_type.empty())
+      Fail(node, StrCat(kind, " needs int32_false_true, fp32_false_true or bool_false_true"));
+    return;
+  }
+  if (std::find(std::begin(kIdTypes), std::end(kIdTypes), control.data_type) == std::end(kIdTypes))
+    Fail(node, StrCat(kind, " needs a data_type: ", absl::StrJoin(kIdTypes, ", ")));
+}
+
+// A list with one {kind: KIND, ..}: an input has one meaning here.
+void ReadControl(const YAML::Node& node, DeclaredControl& control) {
+  const YAML::Node only = node.IsSequence() && node.size() == 1 ? node[0] : YAML::Node();
+  if (!only.IsMap()) Fail(node, "control must be a list of one {kind: CONTROL_SEQUENCE_START, ..}");
+  if (only["kind"]) {
+    const std::string kind = Text(only["kind"], "kind");
+    const auto found = std::find(std::begin(kControlKinds), std::end(kControlKinds), kind);
+    if (found == std::end(kControlKinds)) {
+      Fail(only["kind"], StrCat("there is no kind '", kind,
+                                "'; there are: ", absl::StrJoin(kControlKinds, ", ")));
+    }
+    control.kind = static_cast<ControlKind>(found - std::begin(kControlKinds));
+  }
+  for (const auto& member : only) {
+    const std::string name = Text(member.first, "a key");
+    const bool choice =
+        name == "int32_false_true" || name == "fp32_false_true" || name == "bool_false_true";
+    if (choice && control.kind != ControlKind::kId)
+      Choice(member.second, name, control);
+    else if (name == "data_type" && control.kind == ControlKind::kId)
+      control.data_type = Text(member.second, name);
+    else if (name != "kind")
+      Fail(member.first, StrCat("'", name, "' does not go with ",
+                                kControlKinds[static_cast<size_t>(control.kind)]));
+  }
+  CheckControl(only, control);
+}
+
+std::vector<DeclaredControl> Controls(const YAML::Node& node) {
+  const char* form = "control_input must be a list of {name: NAME, control: [{kind: KIND, ..}]}";
+  if (!node.IsSequence() || node.size() == 0) Fail(node, form);
+  std::vector<DeclaredControl> controls;
+  for (const YAML::Node& entry : node) {
+    if (!entry.IsMap() || entry.size() != 2 || !entry["name"] || !entry["control"])
+      Fail(entry, form);
+    DeclaredControl control;
+    control.name = Text(entry["name"], "name");
+    ReadControl(entry["control"], control);
+    for (const DeclaredControl& other : controls) {
+      if (other.kind == control.kind)
+        Fail(entry,
+             StrCat("there are two inputs for ", kControlKinds[static_cast<size_t>(control.kind)]));
+    }
+    controls.push_back(std::move(control));
+  }
+  return controls;
+}
+
+std::vector<std::string> Variables(const YAML::Node& node, const std::string& key) {
+  if (!node.IsSequence() || node.size() == 0) Fail(node, StrCat(key, " must be a list of names"));
+  std::vector<std::string> names;
+  for (const YAML::Node& name : node) {
+    names.push_back(Text(name, "a variable"));
+    if (std::count(names.begin(), names.end(), names.back()) > 1)
+      Fail(name, StrCat("the variable '", names.back(), "' is there twice"));
+  }
+  return names;
+}
+
 SequenceBatching Sequences(const YAML::Node& node, const std::string& key) {
   if (!node.IsMap()) Fail(node, StrCat(key, " must hold keys and values"));
   SequenceBatching sequences;
@@ -208,15 +312,22 @@ SequenceBatching Sequences(const YAML::Node& node, const std::string& key) {
       sequences.memory_limit_bytes = Bytes(member.second, name);
     else if (name == "state")
       sequences.state = States(member.second);
+    else if (name == "control_input")
+      sequences.controls = Controls(member.second);
+    else if (name == "variables")
+      sequences.variables = Variables(member.second, name);
     else
-      Fail(member.first, StrCat("unknown key '", name, "' in ", key,
-                                "; there are: max_sequence_idle_microseconds, "
-                                "max_candidate_sequences, memory_limit, state"));
+      Fail(member.first,
+           StrCat("unknown key '", name, "' in ", key,
+                  "; there are: max_sequence_idle_microseconds, "
+                  "max_candidate_sequences, memory_limit, state, variables, control_input"));
   }
-  if (sequences.state.empty()) {
-    Fail(node, StrCat(key,
-                      " needs state: which output is the input of the next request (variables "
-                      "that a model changes by itself are one for all its clients)"));
+  if (sequences.state.empty() && sequences.controls.empty() && sequences.variables.empty()) {
+    Fail(node,
+         StrCat(key,
+                " needs state: which output is the input of the next request, or variables: "
+                "those of the model that each sequence has for itself, or control_input: what "
+                "the model is told of its sequences"));
   }
   return sequences;
 }
@@ -313,6 +424,14 @@ ModelConfig Parse(const std::string& yaml) {
   if (config.max_delay_us > 0 && config.max_batch < 2) {
     Fail(root["max_delay_us"], "max_delay_us needs a max_batch of 2 or more");
   }
+  int instances = 0;
+  for (const InstanceGroup& group : config.instances) instances += group.count;
+  if (config.sequences && !config.sequences->variables.empty() &&
+      (config.joins() || instances > 1)) {
+    Fail(root["sequence_batching"],
+         "variables of sequences need one instance and no max_batch: a model has each variable "
+         "once, so that one request runs at a time");
+  }
   if (config.sequences && config.priority_levels > 0) {
     Fail(root["priority_levels"],
          "priority_levels do not go with sequence_batching: the requests of a sequence have an "
@@ -351,6 +470,8 @@ std::vector<std::pair<std::string, std::string>> ParametersOf(const ModelConfig&
   }
   if (config.sequences) {
     parameters.emplace_back(kSequenceMemoryLimit, StrCat(config.sequences->memory_limit_bytes));
+    if (!config.sequences->variables.empty())
+      parameters.emplace_back(kSequenceVariables, Json(config.sequences->variables).dump());
   }
   return parameters;
 }

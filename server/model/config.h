@@ -36,12 +36,29 @@ struct DeclaredState {
   std::optional<std::vector<int64_t>> initial_dims;  // of the first state, zeros; none: 1 for -1
 };
 
+// What an input of the model is told of its sequence: whether the request is the first or the last
+// one, that there is one, or the sequence's id.
+enum class ControlKind { kStart, kReady, kEnd, kId };
+// Names by ControlKind, as the protocol has them.
+inline constexpr const char* kControlKinds[] = {"CONTROL_SEQUENCE_START", "CONTROL_SEQUENCE_READY",
+                                                "CONTROL_SEQUENCE_END", "CONTROL_SEQUENCE_CORRID"};
+
+// An input that the server feeds, as a configuration declares it.
+struct DeclaredControl {
+  std::string name;
+  ControlKind kind = ControlKind::kStart;
+  std::string data_type;   // "TYPE_FP32"
+  double no = 0, yes = 0;  // of all kinds but kId
+};
+
 // A model that keeps state for the sequences of its clients.
 struct SequenceBatching {
   int64_t max_idle_us = 1'000'000;
   int64_t max_sequences = 256;
   int64_t memory_limit_bytes = int64_t{256} << 20;  // of the states of all sequences
   std::vector<DeclaredState> state;
+  std::vector<DeclaredControl> controls;
+  std::vector<std::string> variables;  // of the model, of which each sequence has its own
 };
 
 struct ModelConfig {
@@ -69,8 +86,9 @@ struct ModelConfig {
 // InvalidArgument with the line for a key that does not exist and a value out of range.
 absl::StatusOr<ModelConfig> ParseConfig(const std::string& yaml,
                                         const std::string& source = "config.yaml");
-// The parameter that is memory_limit in sequence_batching.
+// The parameters that are memory_limit and variables (as a list of JSON) in sequence_batching.
 inline constexpr const char* kSequenceMemoryLimit = "sequence_memory_limit";
+inline constexpr const char* kSequenceVariables = "sequence_variables";
 // What the protocol's configurations have no words for, as parameters by the names of the keys.
 std::vector<std::pair<std::string, std::string>> ParametersOf(const ModelConfig& config);
 // The session's options as JSON: those of the config, and so many runs at once as there are

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "absl/strings/str_join.h"
 #include "server/core/text.h"
 #include "server/model/config.h"
 
@@ -180,6 +181,25 @@ constexpr Member kInitialMembers[] = {
      }},
 };
 
+absl::Status Copy(const Json& value, const std::string& name, Json& keys) {
+  keys[name] = value;  // which ParseConfig checks
+  return absl::OkStatus();
+}
+
+constexpr Member kControlMembers[] = {
+    {"kind", Copy},
+    {"int32_false_true", Copy},
+    {"fp32_false_true", Copy},
+    {"bool_false_true", Copy},
+    {"data_type", Copy},
+};
+
+constexpr Member kControlInputMembers[] = {
+    {"name", [](const Json& v, const std::string& n, Json& k) { return Text(v, n, "name", k); }},
+    {"control", [](const Json& v, const std::string& n,
+                   Json& k) { return ReadList(v, n, kControlMembers, "control", k); }},
+};
+
 constexpr Member kStateMembers[] = {
     {"input_name",
      [](const Json& v, const std::string& n, Json& k) { return Text(v, n, "input_name", k); }},
@@ -228,25 +248,43 @@ constexpr Member kSequenceMembers[] = {
      [](const Json& v, const std::string& n, Json& k) {
        return ReadList(v, n, kStateMembers, "state", k["sequence_batching"]);
      }},
+    {"control_input",
+     [](const Json& v, const std::string& n, Json& k) {
+       return ReadList(v, n, kControlInputMembers, "control_input", k["sequence_batching"]);
+     }},
 };
+
+// A list of JSON in a text.
+absl::Status Names(const Json& value, const std::string& name, Json& names) {
+  const Json list =
+      value.is_string() ? Json::parse(value.get<std::string>(), nullptr, false) : Json();
+  if (!list.is_array() ||
+      !std::all_of(list.begin(), list.end(), [](const Json& each) { return each.is_string(); }))
+    return Bad(StrCat("'", name, "' must be a list of names, like [\"a\", \"b\"]"));
+  names = list;
+  return absl::OkStatus();
+}
 
 // {"KEY": {"string_value": TEXT}}: what the protocol has no words for. Not the session's options,
 // which may name files of this machine's.
 absl::Status ReadParameters(const Json& value, const std::string& name, Json& keys) {
-  static constexpr const char* kKeys[] = {"device", "signature", "tags", "memory_limit",
-                                          kSequenceMemoryLimit};
+  static constexpr const char* kKeys[] = {"device",       "signature",          "tags",
+                                          "memory_limit", kSequenceMemoryLimit, kSequenceVariables};
   if (!value.is_object()) return Bad(StrCat("'", name, "' must be an object"));
   for (const auto& [key, parameter] : value.items()) {
     if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys))
-      return Bad(StrCat("there is no parameter '", key.substr(0, 64),
-                        "'; there are device, signature, tags, memory_limit and ",
-                        kSequenceMemoryLimit));
+      return Bad(StrCat("there is no parameter '", key.substr(0, 64), "'; there are ",
+                        absl::StrJoin(kKeys, ", ")));
     if (!parameter.is_object() || parameter.size() != 1 || !parameter.contains("string_value"))
       return Bad(StrCat("the parameter '", key, "' must be {\"string_value\": TEXT}"));
     const Json& text = parameter["string_value"];
-    const absl::Status status = key == kSequenceMemoryLimit
-                                    ? Text(text, key, "memory_limit", keys["sequence_batching"])
-                                    : Text(text, key, key.c_str(), keys);
+    absl::Status status;
+    if (key == kSequenceMemoryLimit)
+      status = Text(text, key, "memory_limit", keys["sequence_batching"]);
+    else if (key == kSequenceVariables)
+      status = Names(text, key, keys["sequence_batching"]["variables"]);
+    else
+      status = Text(text, key, key.c_str(), keys);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();

@@ -13,12 +13,18 @@
 
 namespace oncilla::server {
 
-// An output that is fed as an input to the next request of its sequence.
+// An output that is fed as an input to the next request of its sequence, or a variable of the
+// model: its value after a run is assigned before the next one. Both names of a variable are
+// VariableKey.
 struct StateTensor {
   std::string input, output;
+  bool variable = false;
   std::vector<int64_t> dims;  // that it may have; -1: any size
   Tensor initial;             // for the first request of a sequence
 };
+
+// What stands for a variable among inputs and outputs, none of which may begin so.
+inline constexpr std::string_view kVariableKey = "variable ";
 
 struct SequenceOptions {
   std::chrono::microseconds max_idle{

@@ -2,9 +2,11 @@
 #include "server/model/served_model.h"
 
 #include <algorithm>
+#include <cctype>
 #include <tuple>
 
 #include "absl/strings/str_join.h"
+#include "server/core/classification.h"
 #include "server/core/tensor_codec.h"
 #include "server/core/text.h"
 #include "server/model/states.h"
@@ -98,6 +100,33 @@ absl::Status CheckInput(const TensorMetadata& declared, const Tensor& tensor) {
                                            ShapeText(declared.shape)));
 }
 
+// The device of the session: where all instances name their own, the first that is not the CPU,
+// since a session on the CPU sees no other devices.
+std::string SessionDeviceOf(const ServedModel::Source& source) {
+  const ModelConfig& config = source.config;
+  if (!config.device.empty()) return config.device;
+  std::string other;
+  for (const InstanceGroup& group : config.instances) {
+    if (group.device.empty()) return source.device;
+    std::string name = group.device;
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const bool cpu = name.starts_with("cpu") || name.find("device:cpu") != std::string::npos ||
+                     name.starts_with("/cpu");
+    if (!cpu && other.empty()) other = group.device;
+  }
+  return other.empty() ? source.device : other;
+}
+
+absl::Status Classify(InferResponse& response, bool rows) {
+  for (InferOutput& output : response.outputs) {
+    if (output.classes == 0) continue;
+    auto classes = Classified(output.name, output.tensor, output.classes, rows);
+    if (!classes.ok()) return classes.status();
+    output.tensor = *std::move(classes);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 ServedModel::ServedModel(Session session, Model model, const Source& source,
@@ -128,7 +157,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::LoadWatched(
     LoadInterrupt* interrupt) {
   const ModelConfig& config = source.config;
   SessionOptions options;
-  options.device = config.device.empty() ? source.device : config.device;
+  options.device = SessionDeviceOf(source);
   options.memory_limit_bytes = config.memory_limit_bytes;
   options.config = SessionConfig(config);
   auto session = Session::Create(runtime, options);
@@ -179,6 +208,14 @@ absl::Status ServedModel::ReadSignature() {
       ReadTensors(model_.inputs(config_.signature), "input", metadata_.inputs);
   if (!inputs.ok()) return inputs;
   std::vector<TensorInfo> outputs = model_.outputs(config_.signature);
+  const bool untyped = std::any_of(outputs.begin(), outputs.end(), [](const TensorInfo& info) {
+    return info.kind == ONCILLA_KIND_TENSOR && info.dtype == 0;
+  });
+  if (untyped && config_.sequences && !config_.sequences->variables.empty()) {
+    return absl::UnimplementedError(
+        "variables of sequences need a model with a signature: the types of the outputs are told "
+        "by a run alone, which would change the variables' first values");
+  }
   const absl::Status typed = FindOutputTypes(model_, config_.signature, outputs);
   if (!typed.ok()) return typed;
   return ReadTensors(outputs, "output", metadata_.outputs);
@@ -187,8 +224,13 @@ absl::Status ServedModel::ReadSignature() {
 absl::Status ServedModel::ReadStates() {
   if (!config_.sequences) return absl::OkStatus();
   auto found = FindStates(config_, metadata_);
-  if (found.ok()) sequences_ = *std::move(found);
-  return found.status();
+  if (!found.ok()) return found.status();
+  sequences_ = *std::move(found);
+  const absl::Status variables = FindVariables(config_, metadata_, model_, *sequences_);
+  if (!variables.ok()) return variables;
+  auto controls = FindControls(config_, metadata_);
+  if (controls.ok()) controls_ = *std::move(controls);
+  return controls.status();
 }
 
 absl::Status ServedModel::CheckBatching() {
@@ -247,11 +289,19 @@ absl::Status ServedModel::PrepareLargest() {
     examples.emplace_back(t.name, *std::move(example));
   }
   for (const StateTensor& state : sequences_ ? sequences_->states : std::vector<StateTensor>()) {
+    if (state.variable) continue;
     std::vector<int64_t> shape = state.initial.dims();
     if (joins()) shape[0] = config_.max_batch;
     auto example = ZeroTensor(state.input, state.initial.dtype(), shape);
     if (!example.ok()) return example.status();
     examples.emplace_back(state.input, *std::move(example));
+  }
+  for (const ControlTensor& control : controls_) {
+    std::vector<int64_t> shape = control.shape;
+    if (joins()) shape[0] = config_.max_batch;
+    auto example = ZeroTensor(control.input, control.dtype, shape);
+    if (!example.ok()) return example.status();
+    examples.emplace_back(control.input, *std::move(example));
   }
   for (const InstanceGroup& group : config_.instances) {
     PrepareOptions options;
@@ -310,7 +360,7 @@ absl::Status ServedModel::CheckRequest(InferRequest& request) const {
   request.inputs = std::move(ordered);
   if (request.outputs.empty()) {
     for (const TensorMetadata& t : metadata_.outputs) {
-      request.outputs.push_back({t.name, request.binary_outputs, std::nullopt});
+      request.outputs.push_back({t.name, request.binary_outputs, 0, std::nullopt});
     }
   }
   for (size_t i = 0; i < request.outputs.size(); ++i) {
@@ -365,6 +415,7 @@ std::shared_ptr<Job> ServedModel::Submit(InferRequest request, InferDone done) {
   int64_t rows = 1;
   if (status.ok()) status = CheckPriority(request);
   if (status.ok()) status = CheckRows(request, rows);
+  if (status.ok()) status = AddControls(controls_, request);
   if (!status.ok()) {
     statistics_.RequestDone(status, std::chrono::nanoseconds(0), std::chrono::nanoseconds(0));
     done(status);
@@ -378,17 +429,19 @@ std::shared_ptr<Job> ServedModel::Submit(InferRequest request, InferDone done) {
   }
   for (const WantedOutput& output : request.outputs) StrAppend(&key, "|", output.name);
   std::string id = request.id;
-  const auto job =
-      std::make_shared<Job>(std::move(request), rows, std::move(key),
-                            [name = metadata_.name, version = version_, id = std::move(id),
-                             done = std::move(done)](absl::StatusOr<InferResponse> outcome) {
-                              if (outcome.ok()) {
-                                outcome->model = name;
-                                outcome->version = version;
-                                outcome->id = id;
-                              }
-                              done(std::move(outcome));
-                            });
+  const auto job = std::make_shared<Job>(
+      std::move(request), rows, std::move(key),
+      [name = metadata_.name, version = version_, id = std::move(id), rows = joins(),
+       done = std::move(done)](absl::StatusOr<InferResponse> outcome) {
+        if (outcome.ok()) {
+          const absl::Status classified = Classify(*outcome, rows);
+          if (!classified.ok()) return done(classified);
+          outcome->model = name;
+          outcome->version = version;
+          outcome->id = id;
+        }
+        done(std::move(outcome));
+      });
   batcher_->Submit(job);
   return job;
 }
@@ -398,18 +451,30 @@ absl::StatusOr<std::vector<Tensor>> ServedModel::Run(const std::string& device,
                                                      const std::vector<std::string>& outputs,
                                                      int64_t timeout_ms,
                                                      const Cancellation& cancellation) const {
+  const auto variable = [](const std::string& name) { return name.starts_with(kVariableKey); };
+  Model::Inputs fed;
+  for (const auto& [name, tensor] : inputs) {
+    if (!variable(name)) {
+      fed.emplace_back(name, tensor);
+      continue;
+    }
+    const Status assigned = model_.AssignVariable(name.substr(kVariableKey.size()), tensor);
+    if (!assigned.ok()) return FromEngine(assigned);
+  }
   RunOptions options;
   options.signature = config_.signature;
-  options.outputs = outputs;
+  for (const std::string& name : outputs)
+    if (!variable(name)) options.outputs.push_back(name);
   options.timeout_ms = timeout_ms;
   options.device = device;
   options.cancellation = cancellation;
-  const auto result = model_.Run(inputs, options);
+  const auto result = model_.Run(fed, options);
   if (!result.ok()) return FromEngine(result.status());
   std::vector<Tensor> tensors;
   for (const std::string& name : outputs) {
-    auto tensor = (*result)[name].Share();  // without the other outputs of the result
-    if (!tensor.ok()) return FromEngine(tensor.status(), StrCat("output '", name, "'"));
+    auto tensor = variable(name) ? model_.ReadVariable(name.substr(kVariableKey.size()))
+                                 : (*result)[name].Share();  // without the other outputs
+    if (!tensor.ok()) return FromEngine(tensor.status(), StrCat("'", name, "'"));
     tensors.push_back(*std::move(tensor));
   }
   return tensors;

@@ -12,6 +12,7 @@
 #include "server/core/text.h"
 #include "server/model/batcher.h"
 #include "server/model/config.h"
+#include "server/model/controls.h"
 #include "server/model/fit.h"
 #include "server/model/load_interrupt.h"
 #include "server/model/statistics.h"
@@ -97,6 +98,7 @@ class ServedModel {
   const std::string version_;
   ModelMetadata metadata_;
   std::optional<SequenceOptions> sequences_;
+  std::vector<ControlTensor> controls_;
   std::map<std::string, int64_t> placement_;
   StatisticsRecorder statistics_;
   const std::shared_ptr<Promises> promises_;

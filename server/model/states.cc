@@ -106,7 +106,8 @@ absl::StatusOr<StateTensor> FindState(DeclaredState& state, ModelMetadata& metad
   }
   auto zeros = Initial(state, input->datatype, initial, most);
   if (!zeros.ok()) return zeros.status();
-  return StateTensor{state.input_name, state.output_name, *std::move(dims), *std::move(zeros)};
+  return StateTensor{state.input_name, state.output_name, /*variable=*/false, *std::move(dims),
+                     *std::move(zeros)};
 }
 
 void Remove(std::vector<TensorMetadata>& tensors, const std::string& name) {
@@ -115,7 +116,50 @@ void Remove(std::vector<TensorMetadata>& tensors, const std::string& name) {
                 tensors.end());
 }
 
+absl::StatusOr<StateTensor> FindVariable(const Model& model, const std::vector<TensorInfo>& known,
+                                         const std::string& name) {
+  const auto info =
+      std::find_if(known.begin(), known.end(), [&](const TensorInfo& v) { return v.name == name; });
+  if (info == known.end()) {
+    const std::string names = absl::StrJoin(known, ", ", [](std::string* out, const TensorInfo& v) {
+      StrAppend(out, "'", v.name, "'");
+    });
+    return absl::InvalidArgumentError(
+        StrCat("the model has no variable '", name, "' that could be kept for each sequence",
+               names.empty() ? std::string(": those of TensorFlow's models are")
+                             : StrCat("; it has ", names)));
+  }
+  auto value = model.ReadVariable(name);
+  if (!value.ok()) return FromEngine(value.status(), StrCat("variable '", name, "'"));
+  // Where no graph changes the variable, the first value makes those that read it compile again:
+  // now, and not in the first request.
+  const absl::Status assigned = FromEngine(model.AssignVariable(name, *value));
+  if (!assigned.ok()) return assigned;
+  const std::string key = StrCat(kVariableKey, name);
+  return StateTensor{key, key, /*variable=*/true, info->ranked ? info->dims : value->dims(),
+                     *value};
+}
+
 }  // namespace
+
+absl::Status FindVariables(const ModelConfig& config, const ModelMetadata& metadata,
+                           const Model& model, SequenceOptions& options) {
+  if (config.sequences->variables.empty()) return absl::OkStatus();
+  for (const auto* tensors : {&metadata.inputs, &metadata.outputs}) {
+    for (const TensorMetadata& tensor : *tensors) {
+      if (tensor.name.starts_with(kVariableKey))
+        return absl::UnimplementedError(
+            StrCat("'", tensor.name, "' is named as variables are here"));
+    }
+  }
+  const std::vector<TensorInfo> known = model.variables();
+  for (const std::string& name : config.sequences->variables) {
+    auto state = FindVariable(model, known, name);
+    if (!state.ok()) return state.status();
+    options.states.push_back(*std::move(state));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<SequenceOptions> FindStates(ModelConfig& config, ModelMetadata& metadata) {
   SequenceBatching& declared = *config.sequences;

@@ -12,4 +12,9 @@ namespace oncilla::server {
 // the types and sizes of the model. InvalidArgument where a state is not as the model has it.
 absl::StatusOr<SequenceOptions> FindStates(ModelConfig& config, ModelMetadata& metadata);
 
+// Adds the variables of sequences to the states; a sequence begins with the values that they have
+// now.
+absl::Status FindVariables(const ModelConfig& config, const ModelMetadata& metadata,
+                           const Model& model, SequenceOptions& options);
+
 }  // namespace oncilla::server

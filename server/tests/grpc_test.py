@@ -169,6 +169,14 @@ def test_model_configuration(client):
     assert failure.value.status() == "StatusCode.NOT_FOUND"
 
 
+def test_there_is_no_cuda_memory(client, stub):
+    assert client.get_cuda_shared_memory_status(as_json=True) == {}
+    client.unregister_cuda_shared_memory()
+    with pytest.raises(plain.RpcError) as failure:
+        stub.CudaSharedMemoryRegister(service_pb2.CudaSharedMemoryRegisterRequest(name="r", raw_handle=b"x", byte_size=4))
+    assert failure.value.code() == plain.StatusCode.UNIMPLEMENTED and "CUDA shared memory is not supported" in failure.value.details()
+
+
 def test_trace_settings(client):
     def told(settings):
         return {name: list(setting.value) for name, setting in settings.settings.items()}

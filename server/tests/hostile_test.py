@@ -78,8 +78,8 @@ def test_wrong_json(server, number):
 
 
 def test_what_is_not_supported_is_refused_by_name(server):
-    status, body = infer(server, {**given(), "outputs": [{"name": "y", "parameters": {"classification": 2}}]})
-    assert status == 501 and "classification" in json.loads(body)["error"]
+    status, body = infer(server, {**given(), "outputs": [{"name": "y", "parameters": {"classification": -2}}]})
+    assert status == 400 and "classification" in json.loads(body)["error"]
 
 
 def binary(size, **changes):

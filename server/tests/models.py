@@ -64,6 +64,14 @@ def same(root, name, datatype):
           [("x", onnx_type, ["n"])], [("y", onnx_type, ["n"])])
 
 
+def scores(root, name, datatype, batch=False):
+    """y = x of one type, where each row has its own scores."""
+    shape = ["n", 4] if batch else [2, 2]
+    _save(root / name / "1", [helper.make_node("Identity", ["x"], ["y"])],
+          [("x", TYPES[datatype][0], shape)], [("y", TYPES[datatype][0], shape)])
+    config(root, name, "max_batch: 4\nmax_delay_us: 300000\n" if batch else "")
+
+
 def ratio(root, name):
     """y[n] = a[n] / b[n]: infinite or no number where b is 0."""
     _save(root / name / "1", [helper.make_node("Div", ["a", "b"], ["y"])],
@@ -139,6 +147,25 @@ def growing(root, name, config_text):
           [helper.make_node("Concat", ["all", "x"], ["all_next"], axis=0), helper.make_node("Size", ["all_next"], ["y"])],
           [("x", TensorProto.FLOAT, ["n"]), ("all", TensorProto.FLOAT, ["m"])],
           [("y", TensorProto.INT64, []), ("all_next", TensorProto.FLOAT, ["k"])])
+    config(root, name, config_text)
+
+
+def controlled(root, name, config_text, shape=("n", 1), id_type=TensorProto.UINT64):
+    """y[n,1] = s, the sum of x since the sequence's start, plus 100 at its end; the model itself begins the sum anew where it is
+    told of a start. Also what it was told: `told`, of start, ready and end, and `who`, the sequence's id."""
+    _save(root / name / "1",
+          [helper.make_node("Cast", ["ready"], ["ready_f"], to=TensorProto.FLOAT),
+           helper.make_node("Cast", ["end"], ["end_f"], to=TensorProto.FLOAT),
+           helper.make_node("Reshape", ["start", "column"], ["start_c"]), helper.make_node("Reshape", ["ready_f", "column"], ["ready_c"]),
+           helper.make_node("Reshape", ["end_f", "column"], ["end_c"]), helper.make_node("Sub", ["one", "start_c"], ["going"]),
+           helper.make_node("Mul", ["s", "going"], ["before"]), helper.make_node("Add", ["before", "x"], ["s_next"]),
+           helper.make_node("Mul", ["end_c", "hundred"], ["last"]), helper.make_node("Add", ["s_next", "last"], ["y"]),
+           helper.make_node("Concat", ["start_c", "ready_c", "end_c"], ["told"], axis=1), helper.make_node("Identity", ["id"], ["who"])],
+          [("x", TensorProto.FLOAT, ["n", 1]), ("s", TensorProto.FLOAT, ["n", 1]), ("start", TensorProto.FLOAT, shape),
+           ("ready", TensorProto.BOOL, shape), ("end", TensorProto.INT32, shape), ("id", id_type, shape)],
+          [("y", TensorProto.FLOAT, ["n", 1]), ("s_next", TensorProto.FLOAT, ["n", 1]), ("told", TensorProto.FLOAT, ["n", 3]),
+           ("who", id_type, shape)],
+          [("column", np.array([-1, 1], np.int64)), ("one", np.array(1, np.float32)), ("hundred", np.array(100, np.float32))])
     config(root, name, config_text)
 
 

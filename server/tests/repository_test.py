@@ -444,6 +444,22 @@ def test_readiness_goes_first(tmp_path, start):
     assert server.process.wait(30) == 0
 
 
+def test_instances_on_two_devices(tmp_path, start, monkeypatch):
+    """Also where the server's own device is the CPU, whose sessions see no others."""
+    monkeypatch.setenv("OCL_ICD_VENDORS", "pocl.icd")
+    models.affine(tmp_path, "both")
+    models.config(tmp_path, "both", "instances: [{device: cpu, count: 1}, {device: 'gpu:0', count: 1}]\n")
+    models.affine(tmp_path, "none")
+    models.config(tmp_path, "none", "instances: [{device: 'gpu:7', count: 1}]\n")
+    server = start(tmp_path, "--opencl-cpu-devices")
+    assert server.metric(r'oncilla_model_nodes\{model="both".*device="CPU:0"') > 0
+    assert server.metric(r'oncilla_model_nodes\{model="both".*device="GPU:0"') > 0
+    body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 3], "data": [1, 2, 3]}]}
+    for _ in range(8):
+        assert server.post("/v2/models/both/infer", body)[1]["outputs"][0]["data"] == [3, 5, 7]
+    assert "no device 'gpu:7'" in server.state("none", "1")["reason"]
+
+
 def test_tensorflow_and_tflite_models(tmp_path, start):
     """Every format that the engine loads, as it comes."""
     root = models.pathlib.Path(__file__).resolve().parents[2] / "testdata"

@@ -278,7 +278,8 @@ def test_a_request_that_fails_breaks_its_sequence(tmp_path, start):
     """One that is cancelled while it waits: those behind it must not be computed without it."""
     models.slow(tmp_path, "slow", size=1024, steps=60)
     text = ("outputs: [{name: y, data_type: TYPE_FP32, dims: [-1, 1024]}]\n"
-            "sequence_batching: {max_sequence_idle_microseconds: 60000000, state: [{input_name: x, output_name: y}]}\n")
+            "sequence_batching: {max_sequence_idle_microseconds: 60000000, state: [{input_name: x, output_name: y,\n"
+            " initial_state: [{dims: [128, 1024], zero_data: true}]}]}\n")  # long enough for others to come meanwhile
     models.config(tmp_path, "slow", text)
     models.running_sum(tmp_path, "sum")
     server = start(tmp_path)
@@ -286,7 +287,7 @@ def test_a_request_that_fails_breaks_its_sequence(tmp_path, start):
         # Its only input is its state.
         def run(**options):
             return client.infer("slow", [], sequence_id=1, **options).as_numpy("y").shape
-        assert run(sequence_start=True) == (1, 1024)
+        assert run(sequence_start=True) == (128, 1024)
         first = threads.submit(run)
         deadline = time.time() + 10
         while server.metric(r'oncilla_requests_running\{model="slow"') == 0:
@@ -295,16 +296,63 @@ def test_a_request_that_fails_breaks_its_sequence(tmp_path, start):
         while server.metric(r'oncilla_requests_total\{model="slow",version="1",code="DEADLINE_EXCEEDED"') == 0:
             assert time.time() < deadline
         third = threads.submit(run)
-        assert first.result() == (1, 1024)
+        assert first.result() == (128, 1024)
         assert "time is over" in str(second.exception())
         assert "an earlier request of sequence 1 failed" in str(third.exception())
-        assert run(sequence_start=True, sequence_end=True) == (1, 1024)
+        assert run(sequence_start=True, sequence_end=True) == (128, 1024)
         # An unload ends all of them.
         assert step(client, "sum", ones(), 1, start=True)[0, 0] == 1
         client.unload_model("sum")
         server.await_state("sum", "1", "UNAVAILABLE")
         client.load_model("sum")
         fails("no live sequence 1", step, client, "sum", ones(), 1)
+
+
+COUNTER = pathlib.Path(__file__).resolve().parents[2] / "testdata/tensorflow/models/counter"
+
+
+def counter(root, name, text):
+    """y = x @ weights + the number of requests, which the variable Variable_1 counts; Variable is the offset."""
+    (root / name / "1").mkdir(parents=True)
+    shutil.copytree(COUNTER, root / name / "1" / "model")
+    models.config(root, name, "signature: counting\n" + text)
+
+
+def test_variables_of_each_sequence(tmp_path, start, client_of):
+    counter(tmp_path, "counter", "sequence_batching: {max_sequence_idle_microseconds: 60000000, variables: [Variable_1, Variable]}\n")
+    counter(tmp_path, "shared", "")
+    client = client_of(start(tmp_path))
+    base = client.infer("shared", [given(client, "x", ones())]).as_numpy("y") - 1  # one variable for all
+    assert np.allclose(client.infer("shared", [given(client, "x", ones())]).as_numpy("y"), base + 2)
+
+    def count(sequence, **marks):
+        return round(float((step(client, "counter", ones(), sequence, **marks) - base)[0, 0]), 3)
+    assert [count(1, start=True), count(1), count("two", start=True), count(1), count("two"), count(1, end=True)] == [1, 2, 1, 3, 2, 4]
+    fails("no live sequence 1", count, 1)
+    assert count("two") == 3 and count(1, start=True) == 1 and count("two", start=True) == 1
+    as_json = {} if isinstance(client, http.InferenceServerClient) else {"as_json": True}
+    config = client.get_model_config("counter", **as_json)
+    config = config.get("config", config)
+    assert json.loads(config["parameters"]["sequence_variables"]["string_value"]) == ["Variable_1", "Variable"]
+    client.load_model("counter", config=json.dumps(config))
+    assert [count(1, start=True), count(2, start=True), count(1)] == [1, 1, 2]
+
+
+def test_wrong_variables(tmp_path, start):
+    wrong = [("variables: [nobody]", "no variable 'nobody'.*it has 'Variable', 'Variable_1'"), ("variables: []", "a list of names"),
+             ("variables: [Variable, Variable]", "there twice"), ("variables: Variable", "a list of names"),
+             ("variables: [Variable]}\ninstances: 2\nsession: {", "one instance"), ("variables: [Variable]}\nmax_batch: 2\nsession: {", "no max_batch")]
+    for i, (text, _) in enumerate(wrong):
+        counter(tmp_path, f"wrong{i}", "sequence_batching: {" + text + "}\n")
+    models.running_sum(tmp_path, "onnx", "sequence_batching: {variables: [s]}\n")
+    models.frozen(tmp_path, "frozen")
+    models.config(tmp_path, "frozen", "sequence_batching: {variables: [y]}\n")
+    server = start(tmp_path)
+    reasons = {e["name"]: e.get("reason", "") for e in server.post("/v2/repository/index", {})[1]}
+    assert "need a model with a signature" in reasons["frozen"]
+    for i, (text, why) in enumerate(wrong):
+        assert re.search(why, reasons[f"wrong{i}"]), (text, reasons[f"wrong{i}"])
+    assert "no variable 's'" in reasons["onnx"] and "TensorFlow" in reasons["onnx"]
 
 
 SUM = "state: [{input_name: s, output_name: s_next}, {input_name: count, output_name: count_next}]"
@@ -333,7 +381,7 @@ def test_wrong_configurations(tmp_path, start):
         entries = [e for e in server.post("/v2/repository/index", {})[1] if e["name"] == f"wrong{i}"]
         assert re.search(why, entries[0]["reason"]), (text, entries)
     with http.InferenceServerClient(server.http) as client:
-        for config, why in (({"sequence_batching": {"control_input": []}}, "'control_input' in 'sequence_batching' is not supported"),
+        for config, why in (({"sequence_batching": {"iterative_sequence": True}}, "'iterative_sequence' in 'sequence_batching' is not supported"),
                             ({"sequence_batching": {}}, "needs state"),
                             ({"sequence_batching": {"state": []}}, "needs state"),
                             ({"sequence_batching": {}, "dynamic_batching": {}}, "one of"),

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import onnx
@@ -64,6 +65,26 @@ def test_options_reach_the_engine():
     kept = session(CHAIN, memory_limit="64MiB", device="cpu:plain")
     assert provider.report("json")[-1]["device"] == "cpu:plain" and "67108864" in str(provider.report("json"))
     del kept
+
+
+def test_a_time_limit_ends_a_run_within_a_part(device):
+    steps = 200
+    of = model([("MatMul", [f"h{i}", "x"], [f"h{i + 1}"]) for i in range(steps)], [value("x", ["n", "n"]), value("h0", ["n", "n"])],
+               [value(f"h{steps}", ["n", "n"])])
+    ours = session(of, device, run_timeout_ms=300)
+    square = np.zeros((1500, 1500), np.float32)
+    begin = time.monotonic()
+    with pytest.raises(Exception, match="took longer than its time limit of 300 ms"):
+        ours.run(None, {"x": square, "h0": square})
+    assert time.monotonic() - begin < 10
+    small = np.eye(2, dtype=np.float32)
+    for last in range(100):  # it stays usable, once a driver has ended the kernels that were with it
+        try:
+            ours.run(None, {"x": small, "h0": small})
+            break
+        except Exception:
+            assert last < 99
+            time.sleep(0.1)
 
 
 def test_a_device_that_is_not_there():

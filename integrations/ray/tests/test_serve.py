@@ -2,6 +2,7 @@
 import concurrent.futures
 import json
 import os
+import re
 import signal
 import time
 import urllib.error
@@ -12,7 +13,7 @@ import oncilla
 import oncilla_ray
 import pytest
 import ray
-from conftest import QUICKSTART, pictures, same
+from conftest import QUICKSTART, ROOT, pictures, same
 from ray import serve
 
 
@@ -164,6 +165,9 @@ def test_http(run, serving, direct):
 
     code, told = post(b"", "GET")
     assert code == 200 and told["inputs"]["image"] == {"dtype": "uint8", "shape": [None, None, None, 3]}
+    documented = (ROOT / "docs/ray.md").read_text()
+    code, told = post(re.search(r"/classify -d '(.*?)'", documented)[1].encode())
+    assert code == 200 and len(told["outputs"]["label"][0]) == 5
     images = [p[:, :8, :8] for p in pictures(40)]
     name, = serve.status().applications
     handle = serve.get_deployment_handle("oncilla", name)

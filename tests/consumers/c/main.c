@@ -163,6 +163,11 @@ int main(int argc, char** argv) {
   Need(oncilla_session_memory_report(session, 1, report, sizeof(report), &needed));
   EXPECT(needed > sizeof(report) ? strlen(report) == sizeof(report) - 1 : needed > 100);
   EXPECT(strstr(report, "\"limit_source\"") != NULL);
+  char* whole = malloc(1 << 20);
+  Need(oncilla_model_memory_report(model, whole, 1 << 20, &needed));
+  EXPECT(needed == strlen(whole) + 1 && strstr(whole, "\"constants\"") != NULL);
+  EXPECT(strstr(whole, "\"plans\":[{") != NULL && strstr(whole, "\"owners\"") == NULL);
+  free(whole);
   Need(oncilla_session_record_memory(session, 10));
   Need(oncilla_session_defragment(session, &released));
   EXPECT(released > 0);
