@@ -312,11 +312,26 @@ Result<OpenModelOptions> ReadLoadOptions(const oncilla_load_options& given, Stor
   return open;
 }
 
-Status PrepareAsLoaded(const oncilla_load_options& given, Model& model) {
-  if (given.load_policy != ONCILLA_LOAD_EAGER) return {};
-  const Status status = model.Prepare({});
-  if (!status.ok()) model.Unload();
-  return status;
+Result<std::shared_ptr<Model>> LoadAsAsked(
+    const oncilla_load_options& given,
+    const std::function<Result<std::shared_ptr<Model>>()>& load) {
+  const auto report = [&](const char* what, double share) {
+    if (given.progress != nullptr) given.progress(given.progress_user, what, share);
+  };
+  report("load", 0);
+  ONCILLA_ASSIGN(std::shared_ptr<Model> model, load());
+  report("load", 1);
+  if (given.load_policy != ONCILLA_LOAD_EAGER) return model;
+  report("compile", 0);
+  const Status status = model->Prepare({}, [&](double share) {
+    if (share < 1) report("compile", share);
+  });
+  if (!status.ok()) {
+    model->Unload();
+    return status;
+  }
+  report("compile", 1);
+  return model;
 }
 
 std::vector<int64_t> DimsOf(const PartialShape& shape) {
@@ -362,10 +377,8 @@ oncilla_status* oncilla_model_load(oncilla_session* session, const char* path,
     oncilla_load_options given{};
     ONCILLA_TRY(ReadStruct(options, "oncilla_load_options", &given));
     ONCILLA_ASSIGN(const OpenModelOptions open, ReadLoadOptions(given, StoredDevices::kIgnore));
-    if (given.progress != nullptr) given.progress(given.progress_user, "load", 0);
-    ONCILLA_ASSIGN(auto loaded, session->session->Load(path, open));
-    if (given.progress != nullptr) given.progress(given.progress_user, "load", 1);
-    ONCILLA_TRY(PrepareAsLoaded(given, *loaded));
+    ONCILLA_ASSIGN(auto loaded,
+                   LoadAsAsked(given, [&] { return session->session->Load(path, open); }));
     *model = MakeModel(std::move(loaded)).release();
     return Status();
   });
@@ -398,10 +411,11 @@ oncilla_status* oncilla_model_load_bytes(oncilla_session* session, const void* b
         }
       });
     }
-    ONCILLA_ASSIGN(auto loaded,
-                   session->session->LoadBytes(view, std::move(owner),
-                                               name == nullptr ? "bytes" : name, open));
-    ONCILLA_TRY(PrepareAsLoaded(given, *loaded));
+    const auto load = [&] {
+      return session->session->LoadBytes(view, std::move(owner), name == nullptr ? "bytes" : name,
+                                         open);
+    };
+    ONCILLA_ASSIGN(auto loaded, LoadAsAsked(given, load));
     auto handle = MakeModel(std::move(loaded));
     *let_go = true;
     *model = handle.release();

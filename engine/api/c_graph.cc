@@ -247,8 +247,8 @@ oncilla_status* oncilla_model_load_graph(oncilla_session* session, const oncilla
     ONCILLA_TRY(ReadStruct(options, "oncilla_load_options", &given));
     ONCILLA_ASSIGN(const OpenModelOptions open, ReadLoadOptions(given, StoredDevices::kSoft));
     ONCILLA_ASSIGN(std::string bytes, graph->builder.GraphDef());
-    ONCILLA_ASSIGN(auto loaded, session->session->LoadGraph(std::move(bytes), "graph", open));
-    ONCILLA_TRY(PrepareAsLoaded(given, *loaded));
+    const auto load = [&] { return session->session->LoadGraph(std::move(bytes), "graph", open); };
+    ONCILLA_ASSIGN(auto loaded, LoadAsAsked(given, load));
     *model = MakeModel(std::move(loaded)).release();
     return Status();
   });

@@ -164,8 +164,10 @@ Result<SessionOptions> ReadSessionOptions(const oncilla_session_options* options
 Result<CallOptions> ReadCallOptions(const oncilla_call_options* options);
 // `usual` stands for ONCILLA_STORED_DEVICES_DEFAULT.
 Result<OpenModelOptions> ReadLoadOptions(const oncilla_load_options& given, StoredDevices usual);
-// Does what ONCILLA_LOAD_EAGER asks for, and unloads the model where that fails.
-Status PrepareAsLoaded(const oncilla_load_options& given, Model& model);
+// What `load` gives; with ONCILLA_LOAD_EAGER prepared, and unloaded where that fails. Tells
+// given.progress how far it is.
+Result<std::shared_ptr<Model>> LoadAsAsked(
+    const oncilla_load_options& given, const std::function<Result<std::shared_ptr<Model>>()>& load);
 std::unique_ptr<oncilla_model> MakeModel(std::shared_ptr<Model> loaded);
 oncilla_tensor MakeTensor(RunValue value);
 // InvalidArgument for a null name, and for a null array with a count.

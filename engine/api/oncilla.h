@@ -297,8 +297,9 @@ ONCILLA_API void oncilla_tensor_free(oncilla_tensor* tensor);
 
 /* ---- Models --------------------------------------------------------------------------------- */
 
-/* The progress callback. `fraction` is in [0, 1], or negative where it is not known; `what` is
- * "load" or "compile". It is called on the thread that made the call it reports on. */
+/* The progress callback. `what` is "load" while the file is read and then, with
+ * ONCILLA_LOAD_EAGER, "compile" while kernels are made; `fraction` is the share that is done, from 0
+ * to 1. It is called on the thread that made the call it reports on. */
 typedef void (*oncilla_progress_fn)(void* user, const char* what, double fraction);
 
 /* What to do with the devices stored on a TensorFlow model's nodes, usually those of its author. */
@@ -547,8 +548,8 @@ ONCILLA_API oncilla_status* oncilla_session_record_memory(oncilla_session* sessi
  * null) is set to the size of the whole, which may differ in the next call. */
 ONCILLA_API oncilla_status* oncilla_session_memory_report(oncilla_session* session, int json,
                                                           char* text, size_t size, size_t* needed);
-/* The part of the report that is about one model, as a JSON object: its weights, variables and plans. `text`, `size` and
- * `needed` as above. */
+/* The part of the report that is about one model, as a JSON object: its weights, variables and
+ * plans. `text`, `size` and `needed` as above. */
 ONCILLA_API oncilla_status* oncilla_model_memory_report(oncilla_model* model, char* text,
                                                         size_t size, size_t* needed);
 /* Closes all sessions of the runtime after waiting for their runs. Writes to `text`, as above, a

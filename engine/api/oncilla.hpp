@@ -83,6 +83,24 @@ struct PrepareOptions {
   std::string device = {};                // empty: the session's
 };
 
+namespace internal {
+// The text that read(text, size, &needed) writes; it may grow between two calls.
+template <class Read>
+Result<std::string> WholeText(const Read& read) {
+  for (size_t size = 1 << 16;;) {
+    std::string text(size, ' ');
+    size_t needed = 0;
+    Status status(read(text.data(), size, &needed));
+    if (!status.ok()) return status;
+    if (needed <= size) {
+      text.resize(needed - 1);
+      return text;
+    }
+    size = needed + needed / 8;
+  }
+}
+}  // namespace internal
+
 class Model {
  public:
   using Inputs = std::vector<std::pair<std::string, Tensor>>;
@@ -240,6 +258,12 @@ class Model {
     if (!status.ok()) return status;
     return all;
   }
+  // The part of Session::MemoryReport that is about this model, as a JSON object.
+  Result<std::string> MemoryReport() const {
+    return internal::WholeText([&](char* text, size_t size, size_t* needed) {
+      return oncilla_model_memory_report(model_.get(), text, size, needed);
+    });
+  }
   // Frees the model's memory and returns how many bytes that was.
   Result<int64_t> Unload() {
     int64_t bytes = 0;
@@ -354,8 +378,8 @@ struct LoadOptions {
   Tags tags = {};  // SavedModel; empty: "serve", else the only set there is
   StoredDevices stored_devices = StoredDevices::kDefault;
   LoadPolicy load_policy = LoadPolicy::kLazy;
-  // Called during the load, on its thread, with what is done ("load", "compile") and how much of
-  // it, in [0, 1] or negative where that is not known.
+  // Called during the load, on its thread, with what is done ("load", then with kEager "compile")
+  // and the share of it that is, from 0 to 1.
   std::function<void(const std::string& what, double fraction)> progress = nullptr;
   std::string name = {};  // LoadBytes: stands for the file in messages; empty: "bytes"
 };
@@ -519,18 +543,9 @@ class Session {
   }
   // What holds memory, where peaks occur, and what happened when memory ran out.
   Result<std::string> MemoryReport(bool json = false) const {
-    for (size_t size = 1 << 16;;) {
-      std::string text(size, ' ');
-      size_t needed = 0;
-      Status status(
-          oncilla_session_memory_report(session_.get(), json, text.data(), size, &needed));
-      if (!status.ok()) return status;
-      if (needed <= size) {
-        text.resize(needed - 1);
-        return text;
-      }
-      size = needed + needed / 8;  // runs may be in progress
-    }
+    return internal::WholeText([&](char* text, size_t size, size_t* needed) {
+      return oncilla_session_memory_report(session_.get(), json, text, size, needed);
+    });
   }
   Status SetMemoryLimit(const std::string& device, int64_t bytes) {
     return Status(oncilla_session_set_memory_limit(session_.get(), device.c_str(), bytes));

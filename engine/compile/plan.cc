@@ -18,10 +18,9 @@ bool IsPlanInput(const Node& node, size_t i) { return node.op->traits.IsPlanInpu
 class Planner {
  public:
   Planner(std::shared_ptr<const CompiledGraph> compiled, std::span<Device* const> devices,
-          Classified classified, const SegmentStart& start, const EarlyEnd& end, int64_t arena_work)
+          Classified classified, const SegmentStart& start, const PlanOptions& options)
       : start_(start),
-        end_(end),
-        arena_work_(arena_work),
+        options_(options),
         graph_(compiled->graph),
         compiled_(*compiled),
         devices_(devices),
@@ -293,6 +292,10 @@ class Planner {
       ONCILLA_ASSIGN(const bool runs, FencedAtNode([&] { return PlaceStep(step, stretch.device); },
                                                    graph_.node(step.node)));
       FateOf(step.node) = runs ? NodeFate::kStep : NodeFate::kView;
+      ++placed_;
+      if (options_.progress) {
+        options_.progress(static_cast<double>(placed_) / static_cast<double>(in_.steps.size()));
+      }
       if (runs) kept.push_back(std::move(step));
     }
     stretch.steps = std::move(kept);
@@ -354,7 +357,7 @@ class Planner {
     }
     const NodeView view{node.op, &node.attrs, in, out, node.name};
     // The kernel is prepared for these very shapes.
-    auto kernel = devices_[device]->Prepare(view, end_);
+    auto kernel = devices_[device]->Prepare(view, options_.end);
     if (!kernel.ok()) {
       return WithDevice(AtNode(kernel.status(), node), compiled_.placement.devices[device]);
     }
@@ -476,7 +479,8 @@ class Planner {
         which.push_back(s);
       }
       const DeviceInfo& info = devices_[d]->info();
-      const ArenaOptions options{info.alignment_bytes, info.max_allocation_bytes, arena_work_};
+      const ArenaOptions options{info.alignment_bytes, info.max_allocation_bytes,
+                                 options_.arena_work};
       for (size_t i = 0; i < which.size(); ++i) {
         ONCILLA_TRY(WithDevice(CheckFits(uses[i], options, needed_for_[which[i]]),
                                compiled_.placement.devices[d]));
@@ -496,8 +500,8 @@ class Planner {
   static constexpr int kEnd = 1 << 30;     // later than any step on the plan's clock
 
   const SegmentStart& start_;
-  const EarlyEnd& end_;
-  const int64_t arena_work_;
+  const PlanOptions& options_;
+  size_t placed_ = 0;  // steps whose kernels are ready
   const Graph& graph_;
   const CompiledGraph& compiled_;
   std::span<Device* const> devices_;
@@ -543,9 +547,9 @@ int64_t Plan::copied_bytes() const {
 
 Result<std::shared_ptr<Plan>> MakePlan(std::shared_ptr<const CompiledGraph> compiled,
                                        std::span<Device* const> devices, const SegmentStart& start,
-                                       const EarlyEnd& end, int64_t arena_work) {
+                                       const PlanOptions& options) {
   ONCILLA_ASSIGN(Classified classified, Classify(*compiled, *devices[0], start));
-  return Planner(std::move(compiled), devices, std::move(classified), start, end, arena_work).Run();
+  return Planner(std::move(compiled), devices, std::move(classified), start, options).Run();
 }
 
 }  // namespace oncilla

@@ -7,6 +7,7 @@
 // the real shapes as a segment of its own, which is cached by those shapes.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -136,14 +137,22 @@ struct SegmentStart {
       keep;  // per output of the graph: it shall stay where it is computed; empty: none
 };
 
+// Called now and then on the thread that makes a plan, with the share of its kernels that are ready.
+using PlanProgress = std::function<void(double share)>;
+
+struct PlanOptions {
+  EarlyEnd end = {};  // how long to wait while a driver compiles kernels
+  // That of ArenaOptions. With 0 the plan is made sooner, and its arenas are never smaller than
+  // with more work.
+  int64_t arena_work = ArenaOptions().work;
+  PlanProgress progress = {};
+};
+
 // Fails with InvalidArgument, naming the node, for input shapes that do not fit the model, and when
-// a kernel cannot be prepared. `arena_work` is that of ArenaOptions: with 0 the plan is made
-// sooner, and its arenas are never smaller than with more work. While a driver compiles kernels,
-// waits as long as `end` allows.
+// a kernel cannot be prepared.
 Result<std::shared_ptr<Plan>> MakePlan(std::shared_ptr<const CompiledGraph> compiled,
                                        std::span<Device* const> devices, const SegmentStart& start,
-                                       const EarlyEnd& end = {},
-                                       int64_t arena_work = ArenaOptions().work);
+                                       const PlanOptions& options = {});
 
 // Stable text: stretches, steps with kernels and homes, arenas.
 std::string Print(const Plan& plan, std::span<const std::string> device_names);

@@ -14,6 +14,7 @@ void UnsupportedList::Add(std::string_view op, const std::string& reason, const 
   std::string key = "'" + OneLine(op) + "'";
   if (!reason.empty()) key += " (" + reason + ")";
   nodes_[key].push_back(OneLine(node));
+  if (first_.empty()) first_ = node;
 }
 
 std::string UnsupportedList::Ops() const {
@@ -34,8 +35,9 @@ Status UnsupportedList::ToStatus() const {
       text += StrCat(" and ", nodes.size() - kNamesListed, " more");
     }
   }
-  return Unsupported(nodes_.size(), nodes_.size() == 1 ? " op is" : " ops are",
-                     " not supported: ", text);
+  return WithNode(Unsupported(nodes_.size(), nodes_.size() == 1 ? " op is" : " ops are",
+                              " not supported: ", text),
+                  first_);
 }
 
 }  // namespace oncilla

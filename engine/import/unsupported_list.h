@@ -17,11 +17,13 @@ class UnsupportedList {
   bool empty() const { return nodes_.empty(); }
   // Only the ops with their reasons, for callers that know the node.
   std::string Ops() const;
-  // Unimplemented: how many ops, and for each the reason and the first few nodes.
+  // Unimplemented, at the node that was added first: how many ops, and for each the reason and the
+  // first few nodes.
   Status ToStatus() const;
 
  private:
   std::map<std::string, std::vector<std::string>> nodes_;
+  std::string first_;
 };
 
 }  // namespace oncilla

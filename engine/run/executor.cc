@@ -142,7 +142,8 @@ std::string Executor::KeyOf(const SegmentStart& start) const {
   return key;
 }
 
-Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start, const EarlyEnd& end) {
+Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start,
+                                                const PlanOptions& options) {
   std::string key = KeyOf(start);
   {
     MutexLock lock(&mutex_);
@@ -156,7 +157,7 @@ Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start, const
     return options_.constants_unchanged ? options_.constants_unchanged() : Status();
   };
   ONCILLA_TRY(unchanged());
-  auto made = MakePlan(compiled_, devices_, start, end);
+  auto made = MakePlan(compiled_, devices_, start, options);
   ONCILLA_TRY(unchanged());  // a changed file may be why the plan failed
   ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan, std::move(made));
   auto entry = std::make_shared<Entry>();
@@ -177,8 +178,9 @@ Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start, const
   return entry;
 }
 
-Result<std::shared_ptr<const Plan>> Executor::FindOrMakePlan(const SegmentStart& start) {
-  ONCILLA_ASSIGN(const EntryPtr entry, FindOrMake(start, {}));
+Result<std::shared_ptr<const Plan>> Executor::FindOrMakePlan(const SegmentStart& start,
+                                                             const PlanProgress& progress) {
+  ONCILLA_ASSIGN(const EntryPtr entry, FindOrMake(start, {.progress = progress}));
   return entry->plan;
 }
 
@@ -385,7 +387,7 @@ class Executor::OneRun {
     ONCILLA_TRY(MayGoOn(control_));
     auto found = [&] {
       const HostSpan span(control_, "find or make the plan");
-      return executor_.FindOrMake(start, control_);
+      return executor_.FindOrMake(start, {.end = control_});
     }();
     ONCILLA_ASSIGN(const EntryPtr entry, std::move(found));
     const Plan& plan = *entry->plan;
@@ -518,15 +520,17 @@ std::vector<int> Executor::InputDevices() const {
   return devices;
 }
 
-Result<std::shared_ptr<const Plan>> Executor::PlanFor(std::span<const Tensor> feeds) {
-  return PlanForValues(std::vector<RunValue>(feeds.begin(), feeds.end()));
+Result<std::shared_ptr<const Plan>> Executor::PlanFor(std::span<const Tensor> feeds,
+                                                      const PlanProgress& progress) {
+  return PlanForValues(std::vector<RunValue>(feeds.begin(), feeds.end()), progress);
 }
 
-Result<std::shared_ptr<const Plan>> Executor::PlanForValues(std::span<const RunValue> feeds) {
+Result<std::shared_ptr<const Plan>> Executor::PlanForValues(std::span<const RunValue> feeds,
+                                                            const PlanProgress& progress) {
   const CountedWork counted(*pools_[0], owner_, nullptr);
   std::vector<RunValue> values(feeds.begin(), feeds.end());
   ONCILLA_ASSIGN(const SegmentStart start, Start(values, {}));
-  return FindOrMakePlan(start);
+  return FindOrMakePlan(start, progress);
 }
 
 Result<std::shared_ptr<const Plan>> Executor::PlanAlone(std::span<const Tensor> feeds,
@@ -535,7 +539,7 @@ Result<std::shared_ptr<const Plan>> Executor::PlanAlone(std::span<const Tensor> 
   std::vector<RunValue> values(feeds.begin(), feeds.end());
   ONCILLA_ASSIGN(const SegmentStart start, Start(values, {}));
   ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan,
-                 MakePlan(compiled_, devices_, start, end, /*arena_work=*/0));
+                 MakePlan(compiled_, devices_, start, {.end = end, .arena_work = 0}));
   return plan;
 }
 

@@ -66,9 +66,11 @@ class Executor {
 
   // The plan that feeds of these descriptions would take first, for inspect; contents are read only
   // where they fix shapes.
-  Result<std::shared_ptr<const Plan>> PlanFor(std::span<const Tensor> feeds);
+  Result<std::shared_ptr<const Plan>> PlanFor(std::span<const Tensor> feeds,
+                                              const PlanProgress& progress = {});
   // Likewise, for values on devices too.
-  Result<std::shared_ptr<const Plan>> PlanForValues(std::span<const RunValue> feeds);
+  Result<std::shared_ptr<const Plan>> PlanForValues(std::span<const RunValue> feeds,
+                                                    const PlanProgress& progress = {});
 
   // A separate plan for these feeds, made quickly and not kept: its arenas are no smaller than
   // those of the plan that a run would use.
@@ -96,7 +98,8 @@ class Executor {
   class OneRun;
   struct Entry;
   using EntryPtr = std::shared_ptr<Entry>;
-  Result<std::shared_ptr<const Plan>> FindOrMakePlan(const SegmentStart& start);
+  Result<std::shared_ptr<const Plan>> FindOrMakePlan(const SegmentStart& start,
+                                                     const PlanProgress& progress = {});
   // Unavailable for a device that has not finished the work of an earlier run for as long as the
   // watchdog allows.
   Status LookAfterLate(const RunControl& control) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -110,7 +113,7 @@ class Executor {
   // it only there.
   std::vector<bool> RoundsOnDevice() const;
   std::string KeyOf(const SegmentStart& start) const;
-  Result<EntryPtr> FindOrMake(const SegmentStart& start, const EarlyEnd& end);
+  Result<EntryPtr> FindOrMake(const SegmentStart& start, const PlanOptions& options);
   Result<std::unique_ptr<Instance>> Acquire(Entry& entry, const RunControl& control);
   void Release(Entry& entry, std::unique_ptr<Instance> instance, bool reusable);
   // For a run that is enqueued: the one device of its outputs, and its start with the feeds on it.

@@ -196,7 +196,7 @@ void Model::ClearPlacement() {
   executables_.ClearPlacement();
 }
 
-Status Model::Prepare(const RunRequest& request) {
+Status Model::Prepare(const RunRequest& request, const PlanProgress& progress) {
   ImportRequest wanted{request.signature, {}, request.fetches, request.targets};
   for (const auto& [name, tensor] : request.feeds) wanted.feeds.push_back(name);
   wanted.fed = FactsOfFeeds(request.feeds);
@@ -219,7 +219,7 @@ Status Model::Prepare(const RunRequest& request) {
     std::ranges::fill(zeros.mutable_bytes(), std::byte{0});
     feeds.push_back(std::move(zeros));
   }
-  const Status planned = executor->PlanFor(feeds).status();
+  const Status planned = executor->PlanFor(feeds, progress).status();
   if (!NeedsNarrower(planned) || request.feeds.empty()) return planned;
   const std::vector<NamedRunValue> named(request.feeds.begin(), request.feeds.end());
   const auto narrower = Narrower(wanted, *executor, named, nullptr, request.device);

@@ -53,8 +53,9 @@ class Model : public std::enable_shared_from_this<Model> {
   void ClearPlacement();
   // Does what Run would, up to computing: imports, compiles, packs weights, and makes the plan with
   // its kernels for the shapes of the feeds (and the values of those that shapes depend on).
-  // Without feeds, the plan too where the graph knows all sizes of its inputs.
-  Status Prepare(const RunRequest& request);
+  // Without feeds, the plan too where the graph knows all sizes of its inputs. `progress` is told of
+  // the plan.
+  Status Prepare(const RunRequest& request, const PlanProgress& progress = {});
 
   // The executor for these names (empty feeds: those of the signature that the fetches need), for
   // inspect; `observe` sees the graph after each stage when it is compiled now. `device` is

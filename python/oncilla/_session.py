@@ -220,11 +220,12 @@ def load(path: str | os.PathLike[str] | bytes | bytearray | memoryview | Graph |
     """Loads a model into a session of its own, on "auto" (the first GPU, else the CPU), "cpu", "gpu:1" or a device name;
     or into `session`. Closing the model closes that session of its own.
 
-    `path` is a SavedModel folder, a frozen GraphDef, an ONNX or TFLite file or Oncilla's own, told apart by content; or the
-    bytes of a file; or a Graph; or a message of another package that holds a model (onnx.ModelProto, a GraphDef). `tags` choose a SavedModel's meta graph. `stored_devices` says what to do with the devices on
-    a TensorFlow model's nodes: "ignore" (the default for files), "soft" or "respect". `eager` compiles at once what the
-    default signature needs, so that an unsupported model fails here. `progress` is called with "load" or "compile" and a
-    fraction, which is negative where it is not known. `strings` is how strings come back: "str" or "bytes".
+    `path` is a SavedModel folder, a frozen GraphDef, an ONNX or TFLite file or Oncilla's own, told apart by content; or
+    the bytes of a file; or a Graph; or a message of another package that holds a model (onnx.ModelProto, a GraphDef).
+    `tags` choose a SavedModel's meta graph. `stored_devices` says what to do with the devices on a TensorFlow model's
+    nodes: "ignore" (the default for files), "soft" or "respect". `eager` compiles at once what the default signature
+    needs, so that an unsupported model fails here. `progress` is called with "load" and, where `eager`, "compile", and
+    the share of it that is done, from 0.0 to 1.0. `strings` is how strings come back: "str" or "bytes".
 
     >>> graph = oncilla.Graph()
     >>> x = graph.placeholder("float32", [None], name="x")

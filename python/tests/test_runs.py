@@ -382,7 +382,10 @@ def test_rules_that_raise_are_told_and_ignored(recwarn):
 def test_progress(quickstart):
     seen = []
     with oncilla.load(quickstart, device="cpu", progress=lambda *a: seen.append(a)):
-        assert ("load", 1.0) in seen
+        assert seen == [("load", 0.0), ("load", 1.0)]
+    with oncilla.load(quickstart, device="cpu", eager=True, progress=lambda *a: seen.append(a)):
+        shares = [share for what, share in seen if what == "compile"]
+        assert shares[0] == 0 and shares[-1] == 1 and len(shares) > 10 and shares == sorted(set(shares))
     with pytest.raises(ZeroDivisionError):
         oncilla.load(quickstart, device="cpu", progress=lambda *_: 1 / 0)
 

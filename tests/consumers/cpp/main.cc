@@ -170,6 +170,7 @@ void Functions(const std::string& path) {
     };
     auto model = session.Load(path, load).value();
     EXPECT(done == 1);
+    EXPECT(model.MemoryReport().value().find("\"constants\"") != std::string::npos);
     EXPECT(model
                .PlaceBy([&, alive](const std::string& node, const std::string& op,
                                    const std::string&) -> std::string {

@@ -162,6 +162,7 @@ TEST(OpenModel, ListsEveryUnsupportedOpThatTheOutputsNeed) {
   const Status status = Import(**model, {"", {}, {"d"}}).status();
   EXPECT_EQ(status.code(), Code::kUnimplemented);
   EXPECT_EQ(Details(status).stage, Stage::kLoad);
+  EXPECT_EQ(Details(status).node, "a");
   EXPECT_EQ(Message(status), file.path() +
                                  ": 2 ops are not supported: 'Frobnicate' in 2 nodes: 'a', 'b'; "
                                  "'Quux' in 1 node: 'c'");
