@@ -117,7 +117,7 @@ class Session(_oncilla.SessionBase):
         if isinstance(model, SerializedModel):
             model = model.SerializeToString()
         if isinstance(model, Graph):
-            _oncilla._load_graph(loaded, self, model, stored, eager)
+            _oncilla._load_graph(loaded, self, model, stored, eager, progress)
         elif isinstance(model, (bytes, bytearray, memoryview)):
             # Bytes that could change are copied, because the engine reads weights as long as the model lives.
             held = model if isinstance(model, bytes) else bytes(model)

@@ -44,18 +44,13 @@ std::string Op(Graph& graph, const std::string& op, const std::vector<std::strin
   return tensor;
 }
 
-void Load(Model& model, const Session& session, const Graph& graph, int stored_devices,
-          bool eager) {
-  if (model.handle != nullptr) throw nb::value_error("the model is loaded already");
-  oncilla_load_options options{};
-  options.size = sizeof(options);
-  options.stored_devices = stored_devices;
-  options.load_policy = eager ? ONCILLA_LOAD_EAGER : ONCILLA_LOAD_LAZY;
-  oncilla_model* made = nullptr;
-  Unlocked([&, in = Need(session)] {
-    return oncilla_model_load_graph(in, Get(graph), &options, &made);
-  });
-  model.handle.reset(made);
+void Load(Model& model, const Session& session, const Graph& graph, int stored_devices, bool eager,
+          nb::object progress) {
+  oncilla_session* in = Need(session);
+  LoadBy(model, progress, "", stored_devices, eager,
+         [&](const oncilla_load_options* options, oncilla_model** made) {
+           return oncilla_model_load_graph(in, Get(graph), options, made);
+         });
 }
 
 }  // namespace
@@ -120,7 +115,8 @@ void DefineGraph(nb::module_& m) {
       .def("_pop_device", [](Graph& g) { Check(oncilla_graph_pop_device(Get(g))); })
       .def("_save",
            [](const Graph& g, Texted path) { Check(oncilla_graph_save(Get(g), path.c_str())); });
-  m.def("_load_graph", &Load);
+  m.def("_load_graph", &Load, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+        nb::arg().none());
 }
 
 }  // namespace oncilla_python

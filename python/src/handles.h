@@ -9,6 +9,7 @@
 #include <nanobind/nanobind.h>
 #include <oncilla/oncilla.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -93,6 +94,14 @@ inline oncilla_model* Need(const Model& model) {
   if (model.handle == nullptr) throw nb::value_error("the model was not loaded");
   return model.handle.get();
 }
+
+// Loads `model` by a function of the C interface, which runs without the interpreter's lock, and
+// tells `hook`, a function of Python's or None, how far that is. What the hook raises ends the
+// load.
+using LoadFunction =
+    std::function<oncilla_status*(const oncilla_load_options* options, oncilla_model** model)>;
+void LoadBy(Model& model, nb::handle hook, const std::string& tags, int stored_devices, bool eager,
+            const LoadFunction& load);
 
 // Functions and classes that Python's half has given by name (__init__.py), and that live as long
 // as the process. Nothing is imported where it is asked for: that could wait for another thread.

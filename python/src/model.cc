@@ -208,9 +208,10 @@ oncilla_load_options LoadOptionsOf(const std::string& tags, int stored_devices, 
   return options;
 }
 
-template <class F>
+}  // namespace
+
 void LoadBy(Model& model, nb::handle hook, const std::string& tags, int stored_devices, bool eager,
-            F&& load) {
+            const LoadFunction& load) {
   if (model.handle != nullptr) throw nb::value_error("the model is loaded already");
   Progress progress{hook, {}};
   const oncilla_load_options options = LoadOptionsOf(tags, stored_devices, eager, progress);
@@ -230,6 +231,8 @@ void LoadBy(Model& model, nb::handle hook, const std::string& tags, int stored_d
   Check(failure);
   model.handle = std::move(own);
 }
+
+namespace {
 
 void Load(Model& model, const Session& session, nb::bytes path, const std::string& tags,
           int stored_devices, bool eager, nb::object progress) {
