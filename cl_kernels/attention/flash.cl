@@ -17,7 +17,7 @@
 // VARIANT: -DT=f32 -DD=64 -DSIZE=64 -DVALUES=64 -DBQ=32 -DPARTS=2 -DWIDE=1 -DAHEAD=1 -DIDX=int -DMASK=1 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN
 // VARIANT: -DT=f16 -DD=32 -DSIZE=32 -DVALUES=32 -DBQ=32 -DPARTS=2 -DWIDE=1 -DAHEAD=1 -DIDX=int -DMASK=2 -DCAP=0 -DLENGTHS=1 -DSTARTS=0 -DSINK=1 -DWINDOW=1 -DFROM_END=1 -DBLIND=0
 // VARIANT: -DT=f32 -DD=32 -DSIZE=32 -DVALUES=32 -DBQ=32 -DPARTS=1 -DWIDE=1 -DAHEAD=1 -DIDX=int -DMASK=0 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN
-#include "common/keys_seen.clh"
+#include "common/attention.clh"
 #include "common/quad.clh"
 
 #define ROWS 4               // queries of a work-item
@@ -66,16 +66,7 @@ void write4(const float4 v, __global MEM(T)* p, const int d) {
 }
 
 __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) void attention_flash(
-    __global const MEM(T)* restrict q, __global const MEM(T)* restrict k,
-    __global const MEM(T)* restrict v, __global const MEM(T)* restrict mask,
-    __global const long* restrict lengths, __global const long* restrict starts,
-    __global const MEM(T)* restrict sink, __global MEM(T)* restrict y, const IDX tiles,
-    const IDX heads, const IDX shared_by, const IDX rows, const IDX keys, const IDX q_at,
-    const IDX q_batch, const IDX q_head, const IDX q_row, const IDX k_at, const IDX k_batch,
-    const IDX k_head, const IDX k_row, const IDX v_at, const IDX v_batch, const IDX v_head,
-    const IDX v_row, const IDX y_batch, const IDX y_head, const IDX y_row, const IDX mask_batch,
-    const IDX mask_head, const IDX mask_row, const IDX mask_key, const long left,
-    const long right, const float scale, const float cap) {
+    ATTENTION_TENSORS, const IDX tiles, ATTENTION_SIZES) {
   __local float q_tile[D * Q_PITCH] __attribute__((aligned(16)));
   __local float kv_tiles[PARTS * D * K_PITCH] __attribute__((aligned(16)));
   __local float p_tiles[PARTS * BK * P_PITCH] __attribute__((aligned(16)));
@@ -191,7 +182,7 @@ __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) void attention_fla
     {
       UNROLL for (int i = 0; i < ROWS; ++i) {
         const IDX row = min(query0 + row0 + i, rows - 1);
-        const IDX from = (IDX)FIRST_SEEN(row), to = (IDX)min(END_SEEN(row), (long)highest);
+        const IDX from = (IDX)FIRST_SEEN(row), to = (IDX)END_SEEN(row);
         s[i].x = key >= from && key < to ? s[i].x : -INFINITY;
         s[i].y = key + 1 >= from && key + 1 < to ? s[i].y : -INFINITY;
         s[i].z = key + 2 >= from && key + 2 < to ? s[i].z : -INFINITY;

@@ -8,6 +8,7 @@
 // VARIANT: -DT=f16 -DV=8 -DSIZE=40 -DVALUES=24 -DIDX=int -DMASK=0 -DCAP=0 -DLENGTHS=1 -DSTARTS=0 -DSINK=0 -DWINDOW=1 -DFROM_END=1 -DBLIND=0
 // VARIANT: -DT=bf16 -DV=4 -DSIZE=64 -DVALUES=64 -DIDX=long -DMASK=1 -DCAP=1 -DLENGTHS=1 -DSTARTS=1 -DSINK=1 -DWINDOW=1 -DFROM_END=0 -DBLIND=0
 // VARIANT: -DT=f64 -DV=1 -DSIZE=64 -DVALUES=64 -DIDX=int -DMASK=1 -DCAP=1 -DLENGTHS=1 -DSTARTS=1 -DSINK=1 -DWINDOW=1 -DFROM_END=0 -DBLIND=NAN
+#include "common/attention.clh"
 #include "common/dtype.clh"
 #include "common/group.clh"
 
@@ -27,41 +28,19 @@
 #define EACH_KEY(j) _Pragma("unroll") for (int j = 0; j < KT; ++j)
 
 __kernel void attention_lines(
-    __global const MEM(T)* restrict q, __global const MEM(T)* restrict k,
-    __global const MEM(T)* restrict v, __global const MEM(T)* restrict mask,
-    __global const long* restrict lengths, __global const long* restrict starts,
-    __global const MEM(T)* restrict sink, __global MEM(T)* restrict y, const IDX items,
-    const IDX tiles, const IDX heads, const IDX shared_by, const IDX rows, const IDX keys,
-    const IDX q_at, const IDX q_batch, const IDX q_head, const IDX q_row, const IDX k_at,
-    const IDX k_batch, const IDX k_head, const IDX k_row, const IDX v_at, const IDX v_batch,
-    const IDX v_head, const IDX v_row, const IDX y_batch, const IDX y_head, const IDX y_row,
-    const IDX mask_batch, const IDX mask_head, const IDX mask_row, const IDX mask_key,
-    const long left, const long right, const float scale, const float cap) {
+    ATTENTION_TENSORS, const IDX items, const IDX tiles, ATTENTION_SIZES) {
   const IDX item = get_global_id(0);
   if (item >= items) return;
   const IDX row0 = item % tiles * V, head = item / tiles % heads, batch = item / tiles / heads;
 
   // What each lane sees; lanes beyond the last query repeat it and store nothing.
-  long there = keys;
-#if LENGTHS
-  there = clamp(lengths[batch], (long)0, there);
-#endif
+  KEYS_THERE
   IDX first[V], end[V], lowest = keys, highest = 0, all_from = 0, all_to = keys;
   for (int i = 0; i < V; ++i) {
-    long from = 0, to = there;
-#if WINDOW
-    long place = min(row0 + i, rows - 1);
-#if STARTS
-    place += clamp(starts[batch], -((long)1 << 40), (long)1 << 40);
-#elif FROM_END
-    place += there - rows;
-#endif
-    if (left >= 0) from = clamp(place - left, (long)0, there);
-    if (right >= 0) to = clamp(place + right + 1, from, there);
-#endif
-    first[i] = (IDX)from;
-    end[i] = (IDX)to;
-    if (from < to) {
+    const IDX row = min(row0 + i, rows - 1);
+    first[i] = (IDX)FIRST_SEEN(row);
+    end[i] = (IDX)END_SEEN(row);
+    if (first[i] < end[i]) {
       lowest = min(lowest, first[i]);
       highest = max(highest, end[i]);
     }

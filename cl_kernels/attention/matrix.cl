@@ -22,7 +22,7 @@
 #define UNROLL _Pragma("unroll")
 #define PRAGMA(x) _Pragma(#x)
 #define UNROLL_BY(n) PRAGMA(unroll n)
-#include "common/keys_seen.clh"
+#include "common/attention.clh"
 #include "common/matrix_unit.clh"
 
 #define PITCH (D + MATRIX_PITCH)
@@ -58,16 +58,7 @@ ushort4 raw4(__global const MEM(T)* from, const int d, const int size) {
 }
 
 __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) void attention_matrix(
-    __global const MEM(T)* restrict q, __global const MEM(T)* restrict k,
-    __global const MEM(T)* restrict v, __global const MEM(T)* restrict mask,
-    __global const long* restrict lengths, __global const long* restrict starts,
-    __global const MEM(T)* restrict sink, __global MEM(T)* restrict y, const IDX tiles,
-    const IDX heads, const IDX shared_by, const IDX rows, const IDX keys, const IDX q_at,
-    const IDX q_batch, const IDX q_head, const IDX q_row, const IDX k_at, const IDX k_batch,
-    const IDX k_head, const IDX k_row, const IDX v_at, const IDX v_batch, const IDX v_head,
-    const IDX v_row, const IDX y_batch, const IDX y_head, const IDX y_row, const IDX mask_batch,
-    const IDX mask_head, const IDX mask_row, const IDX mask_key, const long left,
-    const long right, const float scale, const float cap) {
+    ATTENTION_TENSORS, const IDX tiles, ATTENTION_SIZES) {
   __local ushort q_tile[QUERIES * PITCH] __attribute__((aligned(16)));
   __local ushort kv_tiles[PARTS * 2 * BK * PITCH] __attribute__((aligned(16)));
   __local float best_of[PARTS * QUERIES], total_of[PARTS * QUERIES];
@@ -155,7 +146,7 @@ __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) void attention_mat
     }
     UNROLL for (int r = 0; r < 2; ++r) {
       const IDX row = min(query0 + ROW(r), rows - 1);
-      const IDX from = (IDX)FIRST_SEEN(row), to = (IDX)min(END_SEEN(row), (long)highest);
+      const IDX from = (IDX)FIRST_SEEN(row), to = (IDX)END_SEEN(row);
       float most = best[r];
       UNROLL for (int n = 0; n < KEY_BLOCKS; ++n) {
         const IDX key = first + n * 8 + t * 2;

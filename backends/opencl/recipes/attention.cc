@@ -56,7 +56,8 @@ int64_t LocalBytes(const Tiles& t) {
 
 // Of the tiles that fit, those that are done soonest. A group takes a round for each tile of keys
 // of a part, and one more to begin and to end; a core takes more than kBusy work-items one after
-// the other.
+// the other. Parts change the order of sums, so that they follow the class of the device
+// (NominalCores).
 Tiles TilesOf(const AttentionGeometry& g, DType dtype, const Capabilities& caps) {
   constexpr int64_t kBusy = 128, kWidest = 128;
   const int64_t size = std::max({g.size, g.value_size, int64_t{1}});
