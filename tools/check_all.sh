@@ -223,7 +223,7 @@ cat_and_fail() { cat "$1" && false; }
 
 # Only what the sanitizers and fuzzers run, since compiling it with clang takes longer than
 # everything else here.
-asan_targets="unit_tests tflite_tests case_tests onnx_tests fuzz_checkpoint fuzz_container fuzz_graphdef fuzz_onnx \
+asan_targets="tflite_tests case_tests onnx_tests fuzz_checkpoint fuzz_container fuzz_graphdef fuzz_onnx \
   fuzz_text fuzz_tflite fuzz_saved_model"
 
 check_all() {
@@ -247,18 +247,22 @@ check_all() {
     step "build (tsan)" build_in tsan tsan thread_tests -DONCILLA_OPENCL=OFF; then
     step "threads (tsan)" build/tsan/tests/thread_tests
   fi
-  if fits "kernels compiled offline" 4 && try_fetch ptxas find_ptxas; then
+  if fits "kernels compiled offline" 10 && try_fetch ptxas find_ptxas; then
     step "kernels compiled offline" offline_compiles "$ptxas"
   fi
   if fits "kernels' figures" 3 && try_fetch ptxas find_ptxas && try_fetch nvdisasm find_nvdisasm; then
     step "kernels' figures" kernel_figures "$ptxas" "$nvdisasm"
   fi
-  if fits "asan, ubsan and fuzzers" 28 &&
+  # The unit tests come last: their build and their run take as long as many of the others.
+  if fits "asan, ubsan and fuzzers" 27 &&
     step "build (clang 14, asan, ubsan)" build_in asan asan "$asan_targets"; then
-    step "unit tests (asan, ubsan)" sanitized_units
     step "TFLite (asan, ubsan)" sanitized build/asan/tests/tflite_tests
     step "cases (asan, ubsan)" sanitized_cases
     step "ONNX's tests (asan, ubsan)" sanitized_onnx
     step "fuzzers, twenty seconds each" fuzz_all 20
+    if fits "unit tests (asan, ubsan)" 13 &&
+      step "build of unit tests (asan, ubsan)" build_in asan asan unit_tests; then
+      step "unit tests (asan, ubsan)" sanitized_units
+    fi
   fi
 }
