@@ -59,7 +59,28 @@ struct FastProgram {
   int tiles = 0;
   int result = 0;                         // an index of a value
   std::optional<ByteScale> result_scale;  // the last step quantises it
+  // Inputs of one element that give its scale and its zero point; -1: they are known before.
+  int scale_input = -1, zero_input = -1;
   double cost = 1;
+
+  // Where all that it does is to add two quantised inputs.
+  std::optional<ScaledSum> AsScaledSum(DType out) const {
+    if (instructions.size() != 1 || !result_scale || BitsOf(out) != 8 || scale_input >= 0 ||
+        zero_input >= 0) {
+      return std::nullopt;
+    }
+    static const LaneFunction add = LaneFunctionOf(*FindElementwise("Add"), ElementClass::kFloat);
+    const Instruction& in = instructions[0];
+    const auto scaled = [&](int value) {
+      return value < static_cast<int>(streams.size()) && streams[value].scale.has_value() &&
+             streams[value].dtype == out;
+    };
+    if (in.function != add || !scaled(in.operands[0]) || !scaled(in.operands[1])) {
+      return std::nullopt;
+    }
+    return ScaledSum{out, *streams[in.operands[0]].scale, *streams[in.operands[1]].scale,
+                     *result_scale};
+  }
 };
 
 Stream MakeStream(const BroadcastAxes& axes, int k, DType dtype) {
@@ -140,19 +161,27 @@ class Translator {
   static constexpr int kConstants = 1000, kTiles = 2000;  // first indices until they are known
 
   // The step that computes operand 0 of `step`, if it is an `op` whose result nobody else reads;
-  // operand 1 of that step, if it has one, must be a number. Else null.
-  const ElementwiseStep* Before(const ElementwiseStep& step, std::string_view op) const {
+  // its other operands must be numbers, or inputs of one number where `given` allows it. Else null.
+  const ElementwiseStep* Before(const ElementwiseStep& step, std::string_view op,
+                                bool given = false) const {
     const ElementwiseOperand& o = step.operands[0];
     if (o.kind != Kind::kStep || step_uses_[static_cast<size_t>(o.index)] != 1) return nullptr;
     const ElementwiseStep& before = program_.steps[static_cast<size_t>(o.index)];
-    return IsStep(before, op) ? &before : nullptr;
+    return IsStep(before, op, given) ? &before : nullptr;
   }
-  static bool IsStep(const ElementwiseStep& step, std::string_view op) {
+  bool IsStep(const ElementwiseStep& step, std::string_view op, bool given = false) const {
     if (step.call.row->name != op || (step.dtype != DType::kF32 && op != "Cast")) return false;
-    for (size_t i = 1; i < step.operands.size(); ++i) {
-      if (step.operands[i].kind != Kind::kNumber) return false;
-    }
-    return true;
+    return std::all_of(step.operands.begin() + 1, step.operands.end(), [&](const auto& o) {
+      return o.kind == Kind::kNumber || (given && GivenNumber(o) >= 0);
+    });
+  }
+  // The input that gives an operand as one f32; -1 where there is none.
+  int GivenNumber(const ElementwiseOperand& o) const {
+    if (o.kind != Kind::kInput) return -1;
+    const auto k = static_cast<size_t>(o.index);
+    const bool one = !node_.inputs[k].absent() && out_.streams[k].dtype == DType::kF32 &&
+                     out_.streams[k].layout == Stream::Layout::kScalar;
+    return one ? o.index : -1;
   }
   static float NumberOf(const ElementwiseStep& step, size_t i) {
     return static_cast<float>(step.operands[i].number);
@@ -196,19 +225,32 @@ class Translator {
     if (cast.call.row->name != "Cast" || !HasByteScale(cast.dtype)) return;
     const ElementwiseStep* clip = Before(cast, "Clip");
     if (clip == nullptr || clip->operands.size() != 3) return;
-    const ElementwiseStep* add = Before(*clip, "Add");
+    const ElementwiseStep* add = Before(*clip, "Add", true);
     const ElementwiseStep* round = Before(add != nullptr ? *add : *clip, "Round");
-    const ElementwiseStep* div = round != nullptr ? Before(*round, "Div") : nullptr;
+    const ElementwiseStep* div = round != nullptr ? Before(*round, "Div", true) : nullptr;
     // They must be the last steps of the program, so that all others run before them.
     const size_t steps = add != nullptr ? 5 : 4;
     if (div == nullptr || div != &program_.steps[program_.steps.size() - steps]) return;
+    const ByteScale scale = {.zero = add != nullptr ? NumberOf(*add, 1) : 0,
+                             .scale = NumberOf(*div, 1),
+                             .least = NumberOf(*clip, 1),
+                             .most = NumberOf(*clip, 2)};
+    if (!Holds(cast.dtype, scale.least) || !Holds(cast.dtype, scale.most)) return;
     quantising_ = steps;
     quantised_ = div->operands[0];
-    out_.result_scale = {.zero = add != nullptr ? NumberOf(*add, 1) : 0,
-                         .scale = NumberOf(*div, 1),
-                         .least = NumberOf(*clip, 1),
-                         .most = NumberOf(*clip, 2)};
+    out_.result_scale = scale;
+    out_.scale_input = GivenNumber(div->operands[1]);
+    if (add != nullptr) out_.zero_input = GivenNumber(add->operands[1]);
     out_.cost += 1;
+  }
+
+  // Whether an integer type has this number.
+  static bool Holds(DType dtype, float number) {
+    return DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
+      using Limits = std::numeric_limits<T>;
+      return number >= static_cast<float>(Limits::lowest()) &&
+             number <= static_cast<float>(Limits::max()) && number == std::floor(number);
+    });
   }
 
   static bool Carried(DType t) {
@@ -322,6 +364,7 @@ class FastElementwise : public CpuKernel {
   FastElementwise(const NodeView& node, FastProgram program, BroadcastAxes axes)
       : CpuKernel(node), program_(std::move(program)), axes_(std::move(axes)) {
     out_dtype_ = node.outputs[0].dtype;
+    scaled_sum_ = program_.AsScaledSum(out_dtype_);
     const auto values =
         static_cast<int64_t>(program_.tiles + program_.streams.size() + program_.constants.size());
     tile_ = std::clamp(kCacheFloats / (values + 1) / 256 * 256, kShortestTileFloats, kTileFloats);
@@ -337,12 +380,21 @@ class FastElementwise : public CpuKernel {
   }
 
   std::string description() const override {
-    return StrCat("vectors, ", program_.instructions.size(), " steps");
+    if (scaled_sum_) return "vectors of bytes, added";
+    return StrCat("vectors, ", program_.instructions.size(), " steps",
+                  program_.result_scale ? ", quantised" : "");
   }
 
   Status Run(const Args& args) const override {
-    ParallelFor(args.threads, axes_.elements, grain_,
-                [&](int64_t begin, int64_t end) { RunChunk(args, begin, end); });
+    ParallelFor(args.threads, axes_.elements, grain_, [&](int64_t begin, int64_t end) {
+      if (scaled_sum_) {
+        const int* const terms = program_.instructions[0].operands;
+        AddScaled(*scaled_sum_, args.inputs[terms[0]] + begin, args.inputs[terms[1]] + begin,
+                  end - begin, args.outputs[0] + begin);
+      } else {
+        RunChunk(args, begin, end);
+      }
+    });
     return Status();
   }
 
@@ -367,6 +419,9 @@ class FastElementwise : public CpuKernel {
         LayOut(program_.streams[k], args.inputs[k], used, tile_of(k));
       }
     }
+    ByteScale result_scale = program_.result_scale.value_or(ByteScale());
+    if (program_.scale_input >= 0) result_scale.scale = *args.In<float>(program_.scale_input);
+    if (program_.zero_input >= 0) result_scale.zero = *args.In<float>(program_.zero_input);
     for (int c = 0; c < constants; ++c) {
       std::fill_n(tile_of(inputs + c), used, program_.constants[c]);
     }
@@ -394,7 +449,7 @@ class FastElementwise : public CpuKernel {
         if (last) result = to;
       }
       if (program_.result_scale) {
-        ToScaled(result, n, *program_.result_scale, out_dtype_,
+        ToScaled(result, n, result_scale, out_dtype_,
                  args.outputs[0] + begin * BytesOf(out_dtype_));
       } else if (!direct) {
         FromFloats(result, n, out_dtype_, args.outputs[0] + begin * BytesOf(out_dtype_));
@@ -471,6 +526,7 @@ class FastElementwise : public CpuKernel {
   FastProgram program_;
   BroadcastAxes axes_;
   DType out_dtype_;
+  std::optional<ScaledSum> scaled_sum_;
   int64_t tile_, step_, grain_;
 };
 

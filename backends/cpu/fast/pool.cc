@@ -95,16 +95,28 @@ void PoolRange(const PoolRows& p, int64_t begin, int64_t end) {
   }
 }
 
-// y[i] = max(x[i], y[i]).
+// The pixels that a window sees, some at a time.
 template <class T>
-HWY_INLINE void KeepLarger(const T* x, int64_t n, T* y) {
+struct Taps {
+  static constexpr int kMost = 16;
+  const T* at[kMost];
+  int count = 0;
+};
+
+// y[i] = the largest of y[i] and what is at place i of each tap.
+template <class T>
+HWY_INLINE void KeepLargest(const Taps<T>& taps, int64_t n, T* y) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(hn::Max(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, y + i);
+    auto most = hn::LoadU(d, y + i);
+    for (int t = 0; t < taps.count; ++t) most = hn::Max(most, hn::LoadU(d, taps.at[t] + i));
+    hn::StoreU(most, d, y + i);
   }
-  for (; i < n; ++i) y[i] = std::max(x[i], y[i]);
+  for (; i < n; ++i) {
+    for (int t = 0; t < taps.count; ++t) y[i] = std::max(taps.at[t][i], y[i]);
+  }
 }
 
 template <class T>
@@ -115,10 +127,19 @@ void MaxOfBytes(const PoolRows& p, int64_t begin, int64_t end) {
   T* y = static_cast<T*>(p.y) + begin * g.axis[2].out * channels;
   for (int64_t pixel = begin * g.axis[2].out; pixel < end * g.axis[2].out; ++pixel) {
     std::fill_n(y, channels, std::numeric_limits<T>::lowest());
+    Taps<T> taps;
+    const auto take = [&]() HWY_ATTR {
+      KeepLargest(taps, channels, y);
+      taps.count = 0;
+    };
     ForTapRuns(place, place.SeesWhole(), [&](int64_t at, int64_t, int64_t count) HWY_ATTR {
       const T* x = static_cast<const T*>(p.x) + at * channels;
-      for (; count > 0; --count, x += channels) KeepLarger(x, channels, y);
+      for (; count > 0; --count, x += channels) {
+        if (taps.count == Taps<T>::kMost) take();
+        taps.at[taps.count++] = x;
+      }
     });
+    take();
     y += channels;
     place.Next();
   }

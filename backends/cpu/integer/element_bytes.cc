@@ -14,18 +14,31 @@
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
+// The real numbers that a vector of integers stands for.
+template <class T>
+class ScaledFloats {
+ public:
+  explicit ScaledFloats(const ByteScale& s)
+      : zero_(hn::Set(Floats(), s.zero)), scale_(hn::Set(Floats(), s.scale)) {}
+
+  HWY_INLINE Vector operator()(const T* from) const {
+    constexpr hn::Rebind<T, Floats> narrow;
+    const Vector x = hn::ConvertTo(Floats(), hn::PromoteTo(Ints(), hn::LoadU(narrow, from)));
+    return hn::Mul(hn::Sub(x, zero_), scale_);
+  }
+
+ private:
+  const Vector zero_, scale_;
+};
+
+HWY_INLINE float ScaledFloat(float x, const ByteScale& s) { return (x - s.zero) * s.scale; }
+
 template <class T>
 HWY_INLINE void ReadAll(const T* from, int64_t n, const ByteScale& s, float* to) {
-  constexpr Floats d;
-  constexpr Ints ints;
-  constexpr hn::Rebind<T, Floats> narrow;
-  const Vector zero = hn::Set(d, s.zero), scale = hn::Set(d, s.scale);
+  const ScaledFloats<T> floats(s);
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const Vector x = hn::ConvertTo(d, hn::PromoteTo(ints, hn::LoadU(narrow, from + i)));
-    hn::StoreU(hn::Mul(hn::Sub(x, zero), scale), d, to + i);
-  }
-  for (; i < n; ++i) to[i] = (static_cast<float>(from[i]) - s.zero) * s.scale;
+  for (; i + kLanes <= n; i += kLanes) hn::StoreU(floats(from + i), Floats(), to + i);
+  for (; i < n; ++i) to[i] = ScaledFloat(from[i], s);
 }
 
 // The integers of a vector of real numbers: x / scale, rounded to the nearest, ties to even, plus
@@ -39,11 +52,13 @@ class ScaledInts {
         zero_(hn::Set(Floats(), s.zero)),
         least_(hn::Set(Floats(), s.least)),
         most_(hn::Set(Floats(), s.most)),
-        moved_by_(hn::Set(Ints(), static_cast<int32_t>(s.zero) - kMagicBits)),
-        least_int_(hn::Set(Ints(), static_cast<int32_t>(s.least))),
-        most_int_(hn::Set(Ints(), static_cast<int32_t>(s.most))),
-        // Where the reciprocal is infinite or no normal number, nothing is close.
-        close_(hn::Set(Floats(), std::isnormal(1 / s.scale) ? 0.5F - kFar : -1.0F)) {}
+        magic_(hn::Set(Floats(), kMagic + s.zero)),
+        least_shifted_(hn::Set(Floats(), kMagic + s.least)),
+        most_shifted_(hn::Set(Floats(), kMagic + s.most)),
+        // Where the reciprocal is infinite or no normal number, or the zero point not whole,
+        // nothing is close.
+        close_(hn::Set(Floats(), std::isnormal(1 / s.scale) && IsSmallInteger(s.zero) ? 0.5F - kFar
+                                                                                      : -1.0F)) {}
 
   HWY_INLINE IntVector operator()(Vector x) const {
     if constexpr (sizeof(T) == 1) {
@@ -51,14 +66,12 @@ class ScaledInts {
       // quotient, so that both are rounded to the same integer unless it lies close to a tie. That
       // is seldom so, and a division of whole vectors takes longer than all else here.
       const Vector about = hn::Mul(x, reciprocal_);
-      const Vector shifted = hn::Add(about, hn::Set(Floats(), kMagic));
-      const Vector rest = hn::Sub(about, hn::Sub(shifted, hn::Set(Floats(), kMagic)));
+      const Vector shifted = hn::Add(about, magic_);
+      const Vector rest = hn::Sub(about, hn::Sub(shifted, magic_));
       // NaN is not close either.
       if (HWY_LIKELY(hn::AllTrue(Floats(), hn::Le(hn::Abs(rest), close_)))) {
-        // What is too large for kMagic stays large; a negative sum would wrap around.
-        const Vector positive = hn::Max(shifted, hn::Zero(Floats()));
-        const auto moved = hn::Add(hn::BitCast(Ints(), positive), moved_by_);
-        return hn::Min(hn::Max(moved, least_int_), most_int_);
+        const Vector bounded = hn::Min(hn::Max(shifted, least_shifted_), most_shifted_);
+        return hn::Sub(hn::BitCast(Ints(), bounded), hn::Set(Ints(), kMagicBits));
       }
     }
     const Vector steps = hn::Add(hn::Round(hn::Div(x, scale_)), zero_);
@@ -67,14 +80,15 @@ class ScaledInts {
   }
 
  private:
-  // Added to a float below 2^22 it leaves the nearest integer, ties to even, in the lowest bits.
+  // Added to a float below 2^22 it leaves the nearest integer in the lowest bits.
   static constexpr float kMagic = 12582912.0F;  // 3 * 2^22
   static constexpr int32_t kMagicBits = 0x4B400000;
+  static bool IsSmallInteger(float x) { return std::abs(x) <= 0x1p16F && x == std::floor(x); }
   // Two units of the last place of numbers below 2^9; those above are cut to the bounds.
   static constexpr float kFar = 0x1p-14F;
 
   const Vector scale_, reciprocal_, zero_, least_, most_;
-  const IntVector moved_by_, least_int_, most_int_;
+  const Vector magic_, least_shifted_, most_shifted_;
   const Vector close_;
 };
 
@@ -90,6 +104,27 @@ HWY_INLINE void WriteAll(const float* from, int64_t n, const ByteScale& s, T* to
   for (; i < n; ++i) to[i] = static_cast<T>(hn::GetLane(ints(hn::Set(d, from[i]))));
 }
 
+template <class T>
+HWY_INLINE void AddAll(const ScaledSum& sum, const T* a, const T* b, int64_t n, T* y) {
+  constexpr hn::Rebind<T, Floats> narrow;
+  const ScaledFloats<T> real_a(sum.a), real_b(sum.b);
+  const ScaledInts<T> ints(sum.y);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    hn::StoreU(Narrowed<T>(ints(hn::Add(real_a(a + i), real_b(b + i)))), narrow, y + i);
+  }
+  for (; i < n; ++i) {
+    const float real = ScaledFloat(a[i], sum.a) + ScaledFloat(b[i], sum.b);
+    y[i] = static_cast<T>(hn::GetLane(ints(hn::Set(Floats(), real))));
+  }
+}
+
+void AddU8(const ScaledSum& sum, const uint8_t* a, const uint8_t* b, int64_t n, uint8_t* y) {
+  AddAll(sum, a, b, n, y);
+}
+void AddI8(const ScaledSum& sum, const int8_t* a, const int8_t* b, int64_t n, int8_t* y) {
+  AddAll(sum, a, b, n, y);
+}
 void ReadU8(const uint8_t* x, int64_t n, const ByteScale& s, float* y) { ReadAll(x, n, s, y); }
 void ReadI8(const int8_t* x, int64_t n, const ByteScale& s, float* y) { ReadAll(x, n, s, y); }
 void ReadU16(const uint16_t* x, int64_t n, const ByteScale& s, float* y) { ReadAll(x, n, s, y); }
@@ -105,6 +140,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace oncilla::cpu {
 
+HWY_EXPORT(AddU8);
+HWY_EXPORT(AddI8);
 HWY_EXPORT(ReadU8);
 HWY_EXPORT(ReadI8);
 HWY_EXPORT(ReadU16);
@@ -139,6 +176,19 @@ void ToScaled(const float* from, int64_t n, const ByteScale& scale, DType dtype,
     HWY_DYNAMIC_DISPATCH(WriteU16)(from, n, scale, static_cast<uint16_t*>(to));
   } else {
     HWY_DYNAMIC_DISPATCH(WriteI16)(from, n, scale, static_cast<int16_t*>(to));
+  }
+}
+
+void AddScaled(const ScaledSum& sum, const std::byte* a, const std::byte* b, int64_t n,
+               std::byte* y) {
+  if (sum.dtype == DType::kU8) {
+    HWY_DYNAMIC_DISPATCH(AddU8)
+    (sum, reinterpret_cast<const uint8_t*>(a), reinterpret_cast<const uint8_t*>(b), n,
+     reinterpret_cast<uint8_t*>(y));
+  } else {
+    HWY_DYNAMIC_DISPATCH(AddI8)
+    (sum, reinterpret_cast<const int8_t*>(a), reinterpret_cast<const int8_t*>(b), n,
+     reinterpret_cast<int8_t*>(y));
   }
 }
 

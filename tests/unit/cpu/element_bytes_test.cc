@@ -63,9 +63,51 @@ void DividesAsTheLanguageDoes(DType dtype, float zero) {
 TEST(ElementBytes, QuotientsAreRoundedAsDivisionRounds) {
   ForInstructionSets([] {
     DividesAsTheLanguageDoes<uint8_t>(DType::kU8, 128);
+    DividesAsTheLanguageDoes<uint8_t>(DType::kU8, 3.5F);
+    DividesAsTheLanguageDoes<int8_t>(DType::kI8, std::nanf(""));
     DividesAsTheLanguageDoes<int8_t>(DType::kI8, -3);
     DividesAsTheLanguageDoes<uint16_t>(DType::kU16, 0);
     DividesAsTheLanguageDoes<int16_t>(DType::kI16, 5);
+  });
+}
+
+// All pairs of bytes, with scales for which many sums are ties.
+template <class T>
+void AddsAsInSteps(DType dtype) {
+  constexpr float kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
+  std::vector<T> a, b;
+  for (int i = 0; i < 256; ++i) {
+    for (int j = 0; j < 256; ++j) {
+      a.push_back(static_cast<T>(i));
+      b.push_back(static_cast<T>(j));
+    }
+  }
+  a.pop_back(), b.pop_back();  // a part of a vector is left
+  const auto n = static_cast<int64_t>(a.size());
+  const ScaledSum sums[] = {
+      {dtype, {3, 0.5F}, {0, 0.25F}, {7, 1, kLeast, kMost}},
+      {dtype, {0, 0.0265F}, {116, 0.0229F}, {0, 0.02569F, kLeast, kMost}},
+      {dtype, {-1, 1e30F}, {5, 1e-30F}, {0, 0.5F, kLeast, kMost}},
+      {dtype, {0, 1e38F}, {0, 3e38F}, {1, 1e-38F, kLeast, kMost}},
+  };
+  for (const ScaledSum& sum : sums) {
+    std::vector<float> real_a(a.size()), real_b(a.size());
+    FromScaled(dtype, a.data(), n, sum.a, real_a.data());
+    FromScaled(dtype, b.data(), n, sum.b, real_b.data());
+    std::vector<T> y(a.size());
+    AddScaled(sum, reinterpret_cast<const std::byte*>(a.data()),
+              reinterpret_cast<const std::byte*>(b.data()), n,
+              reinterpret_cast<std::byte*>(y.data()));
+    for (size_t i = 0; i < y.size(); ++i) {
+      ASSERT_EQ(int{y[i]}, Expected(real_a[i] + real_b[i], sum.y)) << int{a[i]} << " " << int{b[i]};
+    }
+  }
+}
+
+TEST(ElementBytes, SumsAreThoseOfReadingAddingAndWriting) {
+  ForInstructionSets([] {
+    AddsAsInSteps<uint8_t>(DType::kU8);
+    AddsAsInSteps<int8_t>(DType::kI8);
   });
 }
 
