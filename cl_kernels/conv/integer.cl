@@ -12,6 +12,7 @@
 // VARIANT: -DX=u8 -DW=u8 -DS=i32 -DY=u8 -DIDX=int -DX_ZERO -DPACKED -DREQUANTIZED -DZERO
 // VARIANT: -DX=u8 -DW=i8 -DS=i32 -DY=u8 -DIDX=int -DQUADS -DX_ZERO -DBIAS -DREQUANTIZED -DZERO
 // VARIANT: -DX=i8 -DW=u8 -DS=i32 -DY=i32 -DIDX=long -DQUADS -DFILTER_ZERO -DFILTER_ZEROS
+// VARIANT: -DX=u8 -DW=i8 -DS=i32 -DY=i32 -DIDX=int -DQUADS -DX_ZERO -DBIAS -DREQUANTIZED -DREAL -DTERM
 #include "common/dtype.clh"
 #include "common/requantize.clh"
 #include "common/window.clh"

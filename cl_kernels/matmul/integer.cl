@@ -8,6 +8,7 @@
 // VARIANT: -DX=u8 -DW=i8 -DS=i32 -DY=u8 -DIDX=int -DAXES=0 -DREQUANTIZED -DZERO
 // VARIANT: -DX=i16 -DW=i8 -DS=i64 -DY=i16 -DIDX=long -DAXES=2 -DA_ZERO -DA_ZEROS -DB_ZERO -DB_ZEROS -DBIAS -DREQUANTIZED -DFIXED -DWIDE
 // VARIANT: -DX=u8 -DW=i8 -DS=i32 -DY=i32 -DIDX=int -DAXES=0 -DA_ZERO -DPACKED
+// VARIANT: -DX=u8 -DW=i8 -DS=i32 -DY=i32 -DIDX=int -DAXES=0 -DREQUANTIZED -DREAL
 #include "common/dtype.clh"
 #include "common/requantize.clh"
 #include "common/batch.clh"

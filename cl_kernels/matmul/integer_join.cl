@@ -4,6 +4,7 @@
 // VARIANT: -DY=u8 -DIDX=int -DY_WIDE=1 -DBIAS -DREQUANTIZED -DZERO
 // VARIANT: -DY=i32 -DIDX=long -DY_WIDE=0
 // VARIANT: -DY=i8 -DIDX=int -DY_WIDE=0 -DBIAS -DREQUANTIZED -DFIXED
+// VARIANT: -DY=i32 -DIDX=int -DY_WIDE=1 -DBIAS -DREQUANTIZED -DREAL -DTERM
 #include "common/integer_product.clh"
 
 __kernel void integer_join(__global const int* restrict parts, BIAS_PARAM __global MEM(Y)* restrict y,

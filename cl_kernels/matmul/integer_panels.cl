@@ -12,6 +12,7 @@
 // VARIANT: -DX=u8 -DW=i8 -DY=i32 -DV=8 -DROWS=1 -DIDX=int -DAXES=0 -DA_ZERO
 // VARIANT: -DX=u8 -DW=i8 -DY=i16 -DV=4 -DROWS=4 -DIDX=int -DAXES=0 -DREQUANTIZED -DZERO
 // VARIANT: -DX=u8 -DW=i8 -DY=i32 -DV=4 -DROWS=1 -DIDX=int -DAXES=0
+// VARIANT: -DX=u8 -DW=i8 -DY=i32 -DV=16 -DROWS=8 -DIDX=int -DAXES=0 -DA_ZERO -DREQUANTIZED -DREAL -DTERM
 #include "common/batch.clh"
 #include "common/integer_product.clh"
 #define PANEL (2 * V)

@@ -98,6 +98,12 @@ class ByteColumns {
       rule_.shifts = factors_.data() + padded_;
       return;
     }
+    if (rule.terms != nullptr) {
+      real_terms_.resize(columns);
+      for (int64_t c = 0; c < n; ++c)
+        real_terms_[static_cast<size_t>(c)] = rule.terms[rule.many_terms ? c : 0];
+      rule_.terms = real_terms_.data();
+    }
     scales_.resize(columns);
     for (int64_t c = 0; c < n; ++c)
       scales_[static_cast<size_t>(c)] = rule.scales[rule.many ? c : 0];
@@ -119,7 +125,7 @@ class ByteColumns {
   int32_t x_moved_ = 0;
   bool any_zero_ = false, ruled_ = false;
   std::vector<int32_t> terms_, zeros_, column_sums_, row_sums_, row_zeros_, factors_;
-  std::vector<float> scales_;
+  std::vector<float> scales_, real_terms_;
   RequantizeRule rule_;
   std::optional<QuadEnd> bytes_end_;
 };

@@ -166,12 +166,25 @@ HWY_INLINE void StoreRequantized(const ByteBlock& b, const int32_t* sums, int64_
     return [lanes](IntVector sum) HWY_ATTR { return Narrowed<T>(lanes(sum)); };
   });
 }
+// Real numbers: both steps are rounded, as they are where they are nodes of their own.
+void StoreReal(const ByteBlock& b, const int32_t* sums, int64_t row, int64_t rows, int64_t first) {
+  constexpr Floats d;
+  StoreTile(b, sums, row, rows, first, d, [&](int64_t c) HWY_ATTR {
+    const Vector scale = hn::LoadU(d, b.rule->scales + c);
+    const Vector term =
+        b.rule->terms == nullptr ? hn::Set(d, -0.0F) : hn::LoadU(d, b.rule->terms + c);
+    return [scale, term](IntVector sum)
+               HWY_ATTR { return hn::Add(hn::Mul(hn::ConvertTo(Floats(), sum), scale), term); };
+  });
+}
+
 void StoreSums(const ByteBlock& b, const int32_t* sums, int64_t row, int64_t rows, int64_t first) {
   if (b.rule == nullptr) {
     StoreTile(b, sums, row, rows, first, Ints(),
               [](int64_t) HWY_ATTR { return [](IntVector sum) HWY_ATTR { return sum; }; });
     return;
   }
+  if (b.rule->real()) return StoreReal(b, sums, row, rows, first);
   ForRequantized(b.rule->to, [&](auto like) HWY_ATTR {
     using T = decltype(like);
     if (b.rule->fixed()) {

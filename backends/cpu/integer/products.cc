@@ -16,12 +16,12 @@ constexpr int64_t kFewestRows = 4;
 
 bool IsByte(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
 
-// Bytes, with sums in i32 that are stored or become integers of 8 or 16 bits.
+// Bytes, with sums in i32 that are stored or become real numbers or integers of 8 or 16 bits.
 bool TakesTypes(const NodeView& node, const IntegerEpilogue& epilogue) {
   const Fact* bias = node.has_input(4) ? &node.inputs[4] : nullptr;
   return IsByte(node.inputs[0].dtype) && IsByte(node.inputs[1].dtype) &&
          SumType(node.inputs[0].dtype, bias) == DType::kI32 &&
-         (epilogue.none() || BitsOf(epilogue.to) <= 16);
+         (epilogue.none() || epilogue.real() || BitsOf(epilogue.to) <= 16);
 }
 
 bool IsSignedByte(const TensorDesc& desc) { return desc.dtype == DType::kI8; }
@@ -77,14 +77,16 @@ Result<ByteEnd> EndOf(const IntegerEpilogue& epilogue, const Args& args, int64_t
   }
   end.y = args.outputs[0];
   if (epilogue.none()) return end;
-  ONCILLA_ASSIGN(*rule, RuleOf(AsRequantize(epilogue), args, 5));
+  ONCILLA_ASSIGN(*rule, RuleOf(epilogue, args));
   end.rule = rule;
   return end;
 }
 
 std::string Describe(const IntegerEpilogue& epilogue, bool packed) {
   return StrCat("byte product ", LayoutOfBytes().name(), packed ? ", packed" : ", packs",
-                epilogue.none() ? "" : ", requantised");
+                epilogue.none()   ? ""
+                : epilogue.real() ? ", to real numbers"
+                                  : ", requantised");
 }
 
 class FastConvInteger : public CpuKernel {
@@ -248,7 +250,7 @@ bool PacksDepthwise(const NodeView& node, const ConvIntegerAttrs& attrs) {
   if (!filter.constant || filter.desc().elements() == 0) return false;
   const Shape shape = filter.desc().shape;
   return attrs.groups > 1 && shape[shape.rank() - 2] == 1 && shape.back() == attrs.groups &&
-         !node.has_input(3) && TakesTypes(node, attrs.epilogue);
+         !node.has_input(3) && !attrs.epilogue.real() && TakesTypes(node, attrs.epilogue);
 }
 
 // Nodes whose rows of a are not contiguous stay with plain code.
@@ -285,6 +287,7 @@ Result<std::unique_ptr<CpuKernel>> MakeFastConvInteger(const NodeView& node) {
   ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(AsConv(attrs), node));
   const bool packed = PacksFilter(node, attrs);
   if (g.groups != 1) {
+    if (attrs.epilogue.real()) return nullptr;
     if (g.groups != g.in_channels || g.groups != g.out_channels || g.taps() == 0) return nullptr;
     return MakeFastIntegerDepthwise(node, attrs.epilogue, g, PacksDepthwise(node, attrs));
   }

@@ -106,6 +106,19 @@ Result<RequantizeRule> RuleOf(const RequantizeAttrs& attrs, const Args& args, si
   return rule;
 }
 
+Result<RequantizeRule> RuleOf(const IntegerEpilogue& epilogue, const Args& args) {
+  if (!epilogue.real()) return RuleOf(AsRequantize(epilogue), args, 5);
+  RequantizeRule rule;
+  rule.to = DType::kF32;
+  rule.scales = args.In<float>(5);
+  rule.many = args.in(5).elements() != 1;
+  if (args.has_input(6)) {
+    rule.terms = args.In<float>(6);
+    rule.many_terms = args.in(6).elements() != 1;
+  }
+  return rule;
+}
+
 Result<std::unique_ptr<CpuKernel>> MakeFastRequantize(const NodeView& node) {
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<RequantizeAttrs>(*node.attrs));
   if (BitsOf(attrs.to) > 16 || node.inputs[0].dtype != DType::kI32 ||

@@ -124,6 +124,18 @@ void StoreSums(const IntegerEpilogue& epilogue, const Args& args, const Wrapping
     for (int64_t i = 0; i < count; ++i) args.Out<Sum>(0)[at + i] = static_cast<Sum>(sums[i]);
     return;
   }
+  if (epilogue.real()) {
+    const bool many_scales = args.in(5).elements() != 1;
+    const float* const term = args.has_input(6) ? args.In<float>(6) : nullptr;
+    const bool many_terms = term != nullptr && args.in(6).elements() != 1;
+    for (int64_t i = 0; i < count; ++i) {
+      float y =
+          static_cast<float>(static_cast<Sum>(sums[i])) * args.In<float>(5)[many_scales ? i : 0];
+      if (term != nullptr) y += term[many_terms ? i : 0];
+      args.Out<float>(0)[at + i] = y;
+    }
+    return;
+  }
   DispatchRequantized(epilogue.to, [&]<class T>(TypeTag<T>) {
     const Requantizer<T, Sum> requantized(AsRequantize(epilogue), args, 5);
     for (int64_t i = 0; i < count; ++i) {

@@ -22,7 +22,7 @@ void AddTypes(const NodeView& node, IndexType index, DispatchBuilder& b) {
   b.Define({{"X", TypeName(node.inputs[0].dtype)},
             {"W", TypeName(node.inputs[1].dtype)},
             {"S", TypeName(SumType(node.inputs[0].dtype, BiasOf(node)))},
-            {"Y", TypeName(node.outputs[0].dtype)},
+            {"Y", ResultType(node)},
             {"IDX", index.name()}});
 }
 

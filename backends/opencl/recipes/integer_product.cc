@@ -34,14 +34,25 @@ void AddZerosAndBias(const NodeView& node, const char* const (&names)[2],
   AddBias(node, b);
 }
 
+std::string ResultType(const NodeView& node) {
+  const DType y = node.outputs[0].dtype;
+  return std::string(TypeName(y == DType::kF32 ? DType::kI32 : y));
+}
+
 void AddEpilogue(const IntegerEpilogue& epilogue, const NodeView& node, DispatchBuilder& b) {
   if (epilogue.none()) return;
+  const auto step = [&](size_t input) { return node.inputs[input].desc().elements() == 1 ? 0 : 1; };
   b.Define("REQUANTIZED", "1").Arg("scale", In{5});
+  if (epilogue.real()) {
+    b.Define("REAL", "1").Int("scale_step", step(5));
+    if (node.has_input(6)) b.Define("TERM", "1").Arg("term", In{6}).Int("term_step", step(6));
+    return;
+  }
   if (SumType(node.inputs[0].dtype, BiasOf(node)) == DType::kI64) b.Define("WIDE", "1");
   if (epilogue.requantize == "fixed") b.Define("FIXED", "1").Arg("shift", In{7});
   if (node.has_input(6)) b.Define("ZERO", "1").Arg("zero", In{6});
   const IntegerRange range = RangeOf(AsRequantize(epilogue));
-  b.Int("scale_step", node.inputs[5].desc().elements() == 1 ? 0 : 1);
+  b.Int("scale_step", step(5));
   b.Int({{"least", range.least}, {"most", range.most}});
 }
 
@@ -184,16 +195,17 @@ int64_t MostOf(const NodeView& node) {
                    node.outputs[0].desc().elements()});
 }
 
-void AddTypes(const NodeView& node, DType result, IndexType index, DispatchBuilder& b) {
+void AddTypes(const NodeView& node, const std::string& result, IndexType index,
+              DispatchBuilder& b) {
   b.Define({{"X", TypeName(node.inputs[0].dtype)},
             {"W", TypeName(node.inputs[1].dtype)},
-            {"Y", TypeName(result)},
+            {"Y", result},
             {"IDX", index.name()}});
 }
 
 // Adds the types and INTEGER_PARAMS of common/integer_product.clh; `rows` are those of a.
 void AddOperands(const NodeView& node, int64_t rows, IndexType index, DispatchBuilder& b) {
-  AddTypes(node, node.outputs[0].dtype, index, b);
+  AddTypes(node, ResultType(node), index, b);
   AddZerosAndBias(node, {"a_zero", "b_zero"}, {"A_ZERO", "B_ZERO"}, b);
   b.Arg("y", Out{0}).Index("rows_a", rows);
 }
@@ -227,7 +239,7 @@ class TiledLaunches {
     if (caps_.byte_dot == ByteDot::kPtx) b.Define("DOT_PTX", "1");
     if (plan_.parts > 1) {
       parts_ = recipe.AddScratch(elements() * 4, caps_);
-      AddTypes(node_, DType::kI32, index, b);
+      AddTypes(node_, std::string(TypeName(DType::kI32)), index, b);
       AddZeros(node_, {"a_zero", "b_zero"}, {"A_ZERO", "B_ZERO"}, b);
       b.Arg("parts", parts_);
       b.Index({{"part_count", plan_.parts}, {"part_words", plan_.part_k}, {"rows_a", rows}});
@@ -248,8 +260,7 @@ class TiledLaunches {
     if (plan_.parts == 1) return;
     const int64_t quads = sizes_.products * sizes_.rows * (WordPitch(sizes_.columns) / 4);
     DispatchBuilder join(cl::kMatmulIntegerJoin, "integer_join", index);
-    join.Define(
-        {{"Y", TypeName(node_.outputs[0].dtype)}, {"IDX", index.name()}, {"Y_WIDE", Flag(Wide())}});
+    join.Define({{"Y", ResultType(node_)}, {"IDX", index.name()}, {"Y_WIDE", Flag(Wide())}});
     join.Arg("parts", parts_);
     AddBias(node_, join);
     join.Arg("y", Out{0}).Index({{"quads", quads}, {"part_count", plan_.parts}});

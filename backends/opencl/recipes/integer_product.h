@@ -1,5 +1,6 @@
-// Products of bytes, with sums in 32 bits: by tiles of words for GPUs (cl_kernels/common/byte_tile.clh), by
-// panels on CPUs (cl_kernels/matmul/integer_panels.cl). Both give every sum exactly.
+// Products of bytes, with sums in 32 bits: by tiles of words for GPUs
+// (cl_kernels/common/byte_tile.clh), by panels on CPUs (cl_kernels/matmul/integer_panels.cl). Both
+// give every sum exactly.
 #pragma once
 
 #include <optional>
@@ -15,6 +16,8 @@ const Fact* BiasOf(const NodeView& node);
 // Adds the zero points and the bias where the node has them.
 void AddZerosAndBias(const NodeView& node, const char* const (&names)[2],
                      const char* const (&defines)[2], DispatchBuilder& b);
+// The type that kernels store results as: real numbers as ints of the same bits.
+std::string ResultType(const NodeView& node);
 // Adds the defines and arguments of common/requantize.clh.
 void AddEpilogue(const IntegerEpilogue& epilogue, const NodeView& node, DispatchBuilder& b);
 

@@ -105,6 +105,28 @@ Result<Facts> InferRequantize(const RequantizeAttrs& attrs, std::span<const Fact
   return Facts{Fact::Of(attrs.to, in[0].shape)};
 }
 
+// What a `real` epilogue makes of sums.
+Result<Facts> InferReal(const IntegerEpilogue& epilogue, std::span<const Fact> in,
+                        const Fact& sums) {
+  if (epilogue.to != DType::kF32) return InvalidArgument("real results are f32, not ", epilogue.to);
+  if (Has(in, 7)) return InvalidArgument("real results take no shift");
+  const PartialShape& shape = sums.shape;
+  for (const size_t i : {size_t{5}, size_t{6}}) {
+    if (!Has(in, i)) continue;
+    const std::string_view what = i == 5 ? "scale" : "term";
+    if (in[i].dtype != DType::kF32) return InvalidArgument("a ", what, " of ", in[i].dtype);
+    const PartialShape& given = in[i].shape;
+    if (!given.ranked() || given.rank() == 0) continue;
+    if (given.rank() > 1) return InvalidArgument("a ", what, " of the shape ", given);
+    if (!given[0].known() || given[0].size == 1 || !shape.ranked() || shape.rank() == 0) continue;
+    const Dim& places = shape[shape.rank() - 1];
+    if (places.known() && places.size != given[0].size) {
+      return InvalidArgument(what, " ", given, " for ", places.size, " places");
+    }
+  }
+  return Facts{Fact::Of(DType::kF32, shape)};
+}
+
 // The result after the epilogue is applied to the sums.
 Result<Facts> InferEnd(const IntegerEpilogue& epilogue, std::span<const Fact> in,
                        PartialShape shape) {
@@ -118,6 +140,7 @@ Result<Facts> InferEnd(const IntegerEpilogue& epilogue, std::span<const Fact> in
     return Facts{sums};
   }
   if (!Has(in, 5)) return InvalidArgument("the epilogue needs a scale");
+  if (epilogue.real()) return InferReal(epilogue, in, sums);
   Facts inputs = {sums};
   inputs.insert(inputs.end(), in.begin() + 5, in.end());
   return InferRequantize(AsRequantize(epilogue), inputs);

@@ -18,7 +18,10 @@ struct RequantizeAttrs;
 
 // What becomes of the sums of a product in the same step: nothing, or what a Requantize of the mode
 // `requantize` (float or fixed) makes of them, with a factor for all or one for each place of the
-// last axis. Its inputs follow the product's: scale, zero?, shift?.
+// last axis; its inputs follow the product's: scale, zero?, shift?. Or, with `real`, the real
+// numbers float(sum) * scale + term, with both steps rounded: `to` is f32 then, and scale and
+// term?, both f32, follow the product's inputs, each one number or one for each place of the last
+// axis.
 struct IntegerEpilogue {
   std::string requantize = "none";
   DType to = DType::kI8;
@@ -30,7 +33,9 @@ struct IntegerEpilogue {
     field("most", most);
   }
   bool none() const { return requantize == "none"; }
+  bool real() const { return requantize == "real"; }
 };
+// Of an epilogue that is not `real`.
 RequantizeAttrs AsRequantize(const IntegerEpilogue& epilogue);
 
 // x[N, spatial.., Cin], filter[spatial.., Cin/groups, Cout], x_zero?, filter_zero?, bias[Cout]?,

@@ -143,6 +143,39 @@ TEST(FuseRequantize, SumsThatNobodyElseReads) {
   EXPECT_EQ(CountOps(after, "ConvInteger"), 4) << Print(after);
 }
 
+// Sums become real numbers within their product, where the factors are one for all or one for each
+// column, and nobody else reads what is between the steps.
+TEST(FuseRequantize, RealResultsOfProducts) {
+  QuantisedText t;
+  const ValueId x = t.Quantise(t.Input("x", Shape{5, 6}), kX);
+  const ValueId given = t.Input("scale", Shape{});
+  std::vector<int8_t> bytes;
+  for (int i = 0; i < 24; ++i) bytes.push_back(static_cast<int8_t>(i * 37 % 255 - 127));
+  const auto sums = [&] {
+    const ValueId w = t.Constant(DType::kI8, Shape{6, 4}, bytes);
+    return t.Add("Cast", {t.Add("MatMulInteger", {x, w, t.Zero()})}, {{"to", DType::kF32}});
+  };
+  const ValueId scales = t.Floats({4}, {0.5F, 0.25F, 2, 1}), terms = t.Floats({4}, {1, -2, 3, -4});
+  t.Output("both", t.Add("Add", {t.Add("Mul", {sums(), scales}), terms}));
+  t.Output("given", t.Add("Add", {t.Floats({1}, {7}), t.Add("Mul", {given, sums()})}));
+  const ValueId residual = t.Input("residual", Shape{5, 4});
+  t.Output("scaled", t.Add("Add", {t.Add("Mul", {sums(), scales}), residual}));
+  // These stay: a factor for each row, a square, steps that are fetched too.
+  t.Output("rows", t.Add("Mul", {sums(), t.Floats({5, 1}, {1, 2, 3, 4, 5})}));
+  const ValueId twice = sums();
+  t.Output("square", t.Add("Mul", {twice, twice}));
+  const ValueId fetched = sums();
+  t.Output("sums", fetched);
+  t.Output("also", t.Add("Mul", {fetched, scales}));
+  Graph placed = t.graph();
+  for (uint32_t n = 0; n < placed.nodes().size(); ++n) placed.SetDevice(NodeId{n}, 0);
+  const Graph after = RunAndCompare(placed, std::vector{kFuseRequantize}, 0);
+  EXPECT_EQ(CountOps(after, "Cast"), 3) << Print(after);
+  EXPECT_EQ(CountOps(after, "Mul"), 3) << Print(after);
+  EXPECT_EQ(CountOps(after, "Add"), 1) << Print(after);
+  EXPECT_EQ(CountOps(after, "MatMulInteger"), 6) << Print(after);
+}
+
 // An op that comes to this list must not fill anything up: integers and real numbers have another
 // zero.
 TEST(MoveIntegers, OpsThatOnlyMove) {
