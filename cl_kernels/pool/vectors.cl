@@ -1,8 +1,8 @@
-// Pools over channels-last x of f32, f16 or bf16 (T) without indices: a work-item takes VEC channels,
-// of which there are a multiple, of `stretch` neighbouring pixels of a row of y. Vectors of channels
-// count fastest, then stretches, then rows. Sums are of float.
+// Pools over channels-last x of f32, f16, bf16 or, for maxima, bytes (T) without indices: a work-item
+// takes VEC channels, of which there are a multiple, of `stretch` neighbouring pixels of a row of y.
+// Vectors of channels count fastest, then stretches, then rows. Sums are of float.
 //
-// max_pool_vectors: a NaN wins; a window that sees nothing gives -infinity.
+// max_pool_vectors: a NaN wins; a window that sees nothing gives -infinity, or the least byte.
 // average_pool_vectors: with COUNT_PADS the divisor counts padding, up to its end end0...
 // ROWS, COLUMNS: the kernel's sizes along the last two axes, where it is small.
 // VARIANT: -DT=f32 -DVEC=16 -DIDX=int
@@ -15,6 +15,9 @@
 // VARIANT: -DT=bf16 -DVEC=8 -DIDX=long -DCOUNT_PADS
 // VARIANT: -DT=f32 -DVEC=2 -DIDX=int
 // VARIANT: -DT=f16 -DVEC=1 -DIDX=int
+// VARIANT: -DT=u8 -DVEC=4 -DIDX=int -DROWS=3 -DCOLUMNS=3
+// VARIANT: -DT=i8 -DVEC=16 -DIDX=int -DROWS=2 -DCOLUMNS=2
+// VARIANT: -DT=u8 -DVEC=1 -DIDX=int
 #include "common/vector.clh"
 #include "common/quad.clh"
 #include "common/window.clh"

@@ -61,8 +61,8 @@ Result<WindowGeometry> GeometryOf(const PoolWindow& window, const NodeView& node
 }
 bool IsEmpty(const NodeView& node) { return node.outputs[0].desc().elements() == 0; }
 
-// Pools of floats without indices take vectors of channels. On CPU devices a work-item takes whole
-// rows, on GPUs a pixel.
+// Pools of floats, and maxima of bytes, without indices take vectors of channels. On CPU devices a
+// work-item takes whole rows, on GPUs a pixel.
 bool TakesVectors(const NodeView& node) {
   return node.inputs[0].dtype == DType::kF32 || node.inputs[0].dtype == DType::kF16 ||
          node.inputs[0].dtype == DType::kBF16;
@@ -96,10 +96,12 @@ DispatchBuilder BeginVectors(const char* entry, const WindowGeometry& g, const N
 Result<Recipe> MaxPool(const MaxPoolAttrs& attrs, const NodeView& node, const Capabilities& caps) {
   ONCILLA_ASSIGN(const WindowGeometry g, GeometryOf(attrs, node));
   if (IsEmpty(node)) return Recipe();
-  if (!attrs.with_indices && TakesVectors(node)) {
+  const DType dtype = node.inputs[0].dtype;
+  const bool bytes = dtype == DType::kU8 || dtype == DType::kI8;
+  if (!attrs.with_indices && (bytes || TakesVectors(node))) {
     return BeginVectors("max_pool_vectors", g, node, caps).Alone();
   }
-  Defines defines = {{"LEAST", Least(node.inputs[0].dtype)}};
+  Defines defines = {{"LEAST", Least(dtype)}};
   if (attrs.with_indices) defines.emplace_back("INDICES", "1");
   if (attrs.index_order == "nchw") defines.emplace_back("CHANNELS_FIRST", "1");
   const Operands both = {{"x", In{0}}, {"y", Out{0}}, {"index", Out{1}}};
