@@ -1,27 +1,18 @@
 """The status page in a browser without a screen, Debian's chromium-headless-shell."""
 
 import html
-import os
+import pathlib
 import re
-import shutil
 import struct
-import subprocess
+import sys
 import time
 
 import numpy as np
 import pytest
 import tritonclient.http as http
 
-BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-
-
-def browse(url, tmp_path, *flags):
-    out = subprocess.run(
-        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--timeout=6000",
-         "--virtual-time-budget=8000", *flags, url],
-        capture_output=True, text=True, timeout=60, env={**os.environ, "HOME": str(tmp_path)})
-    assert out.returncode == 0, out.stderr
-    return out.stdout
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "cli"))
+from browser import BROWSER, browse
 
 
 @pytest.mark.skipif(BROWSER is None, reason="chromium-headless-shell is not installed")

@@ -4,17 +4,15 @@
 
 import os
 import re
-import shutil
-import subprocess
 import sys
 import unittest
 import xml.etree.ElementTree as ElementTree
 
+import browser
 import cli_test
 import graphdef as g
 
 POCL = {"OCL_ICD_VENDORS": "pocl.icd", "ONCILLA_OPENCL_CPU_DEVICES": "1"}
-BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 
 # x: f32[256,512] in a product, whose rows are turned into shares; nodes' names hold marks of HTML.
 NET = g.graph(
@@ -83,19 +81,13 @@ class Roofline(cli_test.CliTest):
         self.assertFalse(any(op["plain"] for op in document["ops"]))
         self.assertIsNone(document["roofline"]["peaks"][0]["int8_ops_per_s"])
 
-    @unittest.skipIf(BROWSER is None, "chromium-headless-shell is not installed")
+    @unittest.skipIf(browser.BROWSER is None, "chromium-headless-shell is not installed")
     def test_in_a_browser(self):
         self.page("--device", "cpu")
-        # Virtual time ends when the page is done, however busy the machine; a limit in real time would end it before.
-        out = subprocess.run(
-            [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-             f"--user-data-dir={self.dir}/profile", "--virtual-time-budget=4000", "--dump-dom",
-             f"file://{self.dir}/page.html"],
-            capture_output=True, text=True, timeout=300, env={**os.environ, "HOME": str(self.dir)})
-        self.assertEqual(out.returncode, 0, out.stderr)
+        shown = browser.browse(f"file://{self.dir}/page.html", self.dir, "--dump-dom")
         # The script has taken the titles for its tip.
-        self.assertNotRegex(out.stdout, r"<circle[^>]*><title>")
-        self.assertEqual(len(re.findall(r"<circle", out.stdout)), 2)
+        self.assertNotRegex(shown, r"<circle[^>]*><title>")
+        self.assertEqual(len(re.findall(r"<circle", shown)), 2)
 
     def test_a_file_that_cannot_be_written_is_told_first(self):
         out = self.fails(9, "bench", "no_such_model.pb", "--roofline", "no/such/folder/page.html",
