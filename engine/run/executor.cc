@@ -145,20 +145,34 @@ std::string Executor::KeyOf(const SegmentStart& start) const {
 Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start,
                                                 const PlanOptions& options) {
   std::string key = KeyOf(start);
+  Status refused;
   {
     MutexLock lock(&mutex_);
     if (auto it = by_key_.find(key); it != by_key_.end()) {
       entries_.splice(entries_.begin(), entries_, it->second);
       return *it->second;
     }
+    const auto it = std::ranges::find(refused_, key, &Refusal::key);
+    if (it != refused_.end()) refused = it->why;
   }
   // The plan is made without the lock. Two runs may make the same plan; the second one is dropped.
   const auto unchanged = [&] {
     return options_.constants_unchanged ? options_.constants_unchanged() : Status();
   };
   ONCILLA_TRY(unchanged());
+  if (!refused.ok()) return refused;
   auto made = MakePlan(compiled_, devices_, start, options);
   ONCILLA_TRY(unchanged());  // a changed file may be why the plan failed
+  if (!made.ok()) {
+    MutexLock lock(&mutex_);
+    ++counters_.plans_refused;
+    // Nothing but the graph and the key decides that; memory or a time limit may be there later.
+    if (made.status().code() == Code::kInvalidArgument) {
+      refused_.push_front({std::move(key), made.status()});
+      if (refused_.size() > options_.max_plans) refused_.pop_back();
+    }
+    return made.status();
+  }
   ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan, std::move(made));
   auto entry = std::make_shared<Entry>();
   entry->key = key;
@@ -566,6 +580,7 @@ ExecutorCounters Executor::counters() const {
   for (const auto& [name, function] : functions_) {
     const ExecutorCounters c = function->counters();
     sum.plans_made += c.plans_made;
+    sum.plans_refused += c.plans_refused;
     sum.instances_made += c.instances_made;
     sum.plans_kept += c.plans_kept;
   }

@@ -37,6 +37,7 @@ struct HostLine;
 
 struct ExecutorCounters {
   int64_t plans_made = 0;
+  int64_t plans_refused = 0;  // tries to make one that failed
   int64_t instances_made = 0;
   size_t plans_kept = 0;
 };
@@ -142,6 +143,13 @@ class Executor {
   mutable Mutex mutex_;
   std::list<EntryPtr> entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   std::map<std::string, std::list<EntryPtr>::iterator> by_key_ ABSL_GUARDED_BY(mutex_);
+  // Keys that no plan can be made for, with why, the newest first: runs of such sizes that have a
+  // graph of their own (Executables::FindNarrower) come here first, each time.
+  struct Refusal {
+    std::string key;
+    Status why;
+  };
+  std::list<Refusal> refused_ ABSL_GUARDED_BY(mutex_);
   // Instances of runs that ended early with work still in progress; checked at the next run.
   struct Late {
     std::unique_ptr<Instance> instance;

@@ -437,6 +437,7 @@ ModelCounters Executables::counters() const {
   for (const Entry& entry : executors_) {
     const ExecutorCounters c = entry.executor->counters();
     out.plans_made += c.plans_made;
+    out.plans_refused += c.plans_refused;
     out.instances_made += c.instances_made;
   }
   if (constants_ != nullptr) {

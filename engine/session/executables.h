@@ -34,6 +34,7 @@ struct ModelMemory {
 struct ModelCounters {
   int64_t graphs_compiled = 0;
   int64_t plans_made = 0;
+  int64_t plans_refused = 0;
   int64_t instances_made = 0;
   int64_t constants_packed = 0;
   int64_t constant_bytes = 0;

@@ -110,6 +110,24 @@ TEST_F(FedGroups, HaveAGraphForTheShapesWhereTheOneForAnyCannotBePlanned) {
   EXPECT_THAT(Run("y:0", {{"x:0", Floats({1, 3, 3, 3})}}), HasSubstr("node 'y' (Conv)"));
 }
 
+// The graph for any sizes is not planned again for sizes that it refused.
+TEST_F(FedGroups, AreRefusedOnce) {
+  const auto refused = [&] { return model_->executables().counters().plans_refused; };
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_EQ(Run("y:0", {{"x:0", Floats({1, 3, 3, 4})}}), "[1,3,3,4]");
+    EXPECT_EQ(refused(), 1);
+  }
+  EXPECT_EQ(Run("y:0", {{"x:0", Floats({1, 5, 3, 4})}}), "[1,5,3,4]");
+  EXPECT_EQ(refused(), 2);
+  std::string first;
+  for (int run = 0; run < 2; ++run) {
+    const std::string failure = Run("y:0", {{"x:0", Floats({1, 3, 3, 3})}});
+    EXPECT_THAT(failure, HasSubstr("node 'y' (Conv)"));
+    if (run == 0) first = failure;
+    EXPECT_EQ(failure, first);
+  }
+}
+
 TEST_F(FedGroups, ArePrepared) {
   RunRequest request;
   request.fetches = {"y:0"};
