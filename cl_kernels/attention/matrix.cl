@@ -107,11 +107,11 @@ __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) void attention_mat
   }
   // What a work-item brings of a tile. Where no keys are left for a part, it takes the last one again,
   // hidden.
-#define EACH_QUAD(first, ...)                                                  \
+#define EACH_QUAD(first, body)                                                 \
   UNROLL for (int i = 0; i < LOADS; ++i) {                                     \
     const int at = item + i * PART, row = at / (D / 4), d = at % (D / 4) * 4;  \
     const IDX key = min((first) + row, highest - 1);                           \
-    __VA_ARGS__                                                                \
+    body                                                                       \
   }
 #define KEY_QUAD raw4(k + key * k_row, d, SIZE)
 #define VALUE_QUAD raw4(v + key * v_row, d, VALUES)

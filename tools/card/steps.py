@@ -1,6 +1,7 @@
 """The steps of tools/gpu_check. Each is a function of the card that returns (outcome, a sentence, facts); outcome is ok,
 failed, or skipped."""
 
+import concurrent.futures
 import json
 import re
 import signal
@@ -34,11 +35,23 @@ def counted(card, name, command, limit, pattern):
 
 
 def cases(card):
-    """Every op against recorded answers."""
-    files = sorted(str(p) for p in ROOT.glob("tests/cases/*.case"))
-    command = [card.build / "tests/case_tests", "--device", "opencl", "--gaps", "tests/cases/gaps_opencl.txt",
-               "--timeout", "300", *files]
-    return counted(card, "cases", command, 0.5 * card.left(), r"opencl: (\d+) passed, (\d+) failed")
+    """Every op against recorded answers, by several processes, since most of the time goes into compiling kernels."""
+    files, part = sorted(str(p) for p in ROOT.glob("tests/cases/*.case")), 8
+    parts = [files[i:i + part] for i in range(0, len(files), part)]
+    limit = 0.5 * card.left()
+
+    def one(number):
+        command = [card.build / "tests/case_tests", "--device", "opencl", "--partial", "--gaps", "tests/cases/gaps_opencl.txt",
+                   "--timeout", "120", *parts[number]]
+        return counted(card, f"cases_{number:02}", command, limit, r"opencl: (\d+) passed, (\d+) failed")
+
+    with concurrent.futures.ThreadPoolExecutor(card.jobs) as pool:
+        results = list(pool.map(one, range(len(parts))))
+    facts = {key: sum(own.get(key, 0) for _, _, own in results) for key in ("passed", "failed")}
+    lost = [f"{files[part * n]} and those after it: {said}" for n, (_, said, own) in enumerate(results) if not own]
+    said = "; ".join([f"{facts['passed']} passed, {facts['failed']} failed", *lost])
+    outcomes = {outcome for outcome, _, _ in results}
+    return "failed" if "failed" in outcomes else "skipped" if "skipped" in outcomes else "ok", said, facts
 
 
 def onnx(card):
@@ -83,9 +96,11 @@ def misuse(card):
     return "ok" if all(good) else "failed", ", ".join(f"{k}: {v}" for k, v in facts.items()), facts
 
 
-def bench(card, model, *arguments, name=None):
-    done = card.oncilla("bench", model, "--device", card.options.device, "--duration", "3", "--json", *arguments, limit=300)
+def bench(card, model, *arguments, name=None, duration="1", limit=60):
+    done = card.oncilla("bench", model, "--device", card.options.device, "--duration", duration, "--json", *arguments, limit=limit)
     if done is None or done.returncode != 0:
+        with open(card.out / "bench_failures.log", "a") as log:
+            log.write(f"{model}: " + ("did not end in time\n" if done is None else f"exit status {done.returncode}: {done.stderr}\n"))
         return None
     if name:
         (card.out / f"bench_{name}.json").write_text(done.stdout)
@@ -107,16 +122,20 @@ def timed_nets(card):
     estimates = golden.load(card.like)["nets"] if card.like and golden.path_of(card.like).exists() else {}
     facts = {}
     with tempfile.TemporaryDirectory(dir=card.out) as folder:
-        for name in nets.NETS:
-            if card.left() < 60:
+        models = {name: nets.write(name, folder, shared=False) for name in [*nets.NETS, *nets.NETS_OF_BYTES]}
+        with concurrent.futures.ThreadPoolExecutor(card.jobs) as pool:  # programs are compiled once, and kept
+            cold = dict(zip(models, pool.map(lambda model: bench(card, model, duration="0.01"), models.values())))
+        for name, model in models.items():
+            if card.left() < 20:
                 facts[name] = {"left_out": "no time left"}
                 continue
-            document = bench(card, nets.write(name, folder), name=name)
+            document = cold[name] and bench(card, model, name=name)
             if document is None:
                 facts[name] = {"failed": True}
                 continue
             seconds = document["summary"]["median_s"]
-            own = {"median_s": seconds, "first_run_s": document["first_run_s"], "load_s": document["load_s"],
+            own = {"median_s": seconds, "first_run_s": document["first_run_s"],
+                   "cold_first_run_s": cold[name]["first_run_s"], "load_s": document["load_s"],
                    "operations": document["operations"], "noisy": document["summary"]["noisy"],
                    "outside_kernels": document["outside_kernels_share"], "launches": len(document["ops"]),
                    "kernels": by_kernel(document)[:6]}
@@ -137,7 +156,9 @@ def rates(card):
     """The rates that the card reaches: multiply-adds in a large product, bytes in an elementwise op on large arrays."""
     facts, megabytes = {}, 64 if card.facts["is_opencl_cpu"] else 256
     with tempfile.TemporaryDirectory(dir=card.out) as folder:
-        product = bench(card, nets.write("gemm_1024" if card.facts["is_opencl_cpu"] else "gemm_4096", folder), name="rate_product")
+        size = "gemm_1024" if card.facts["is_opencl_cpu"] else "gemm_4096"
+        product = bench(card, nets.write(size, folder), name="rate_product")
+        narrow = None if card.facts["is_opencl_cpu"] else bench(card, nets.write("gemm_4096_f16", folder), name="rate_product16")
         net = nets.Net()
         net.input("x", [megabytes, 512, 512])
         moved = bench(card, net.save(f"{folder}/copy", net.op("Neg", "x")), name="rate_copy")
@@ -147,6 +168,9 @@ def rates(card):
     facts["product_gflops"] = product["operations"] / seconds / GIGA
     facts["elementwise_gb_s"] = 2 * megabytes * 2**20 / sum(op["time_s"] for op in moved["ops"]) / GIGA
     said = f"{facts['product_gflops']:.0f} GFLOP/s in a product, {facts['elementwise_gb_s']:.0f} GB/s elementwise"
+    if narrow:
+        facts["product16_gflops"] = narrow["operations"] / sum(op["time_s"] for op in narrow["ops"]) / GIGA
+        said = f"{facts['product16_gflops']:.0f} GFLOP/s in 16 bits, {said}"
     if card.like:
         like = DEVICES[card.like]
         facts["share_of_peak"] = facts["product_gflops"] * GIGA / like.peak
@@ -172,30 +196,66 @@ def tune(card):
 
 
 PEER = """
-import json, time, torch
+import json, sys, time, torch
 assert torch.cuda.is_available()
-torch.backends.cuda.matmul.allow_tf32 = False
+torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+torch.backends.cudnn.benchmark = True
 def timed(work, n=20):
     for _ in range(3): work()
     torch.cuda.synchronize(); begin = time.perf_counter()
     for _ in range(n): work()
     torch.cuda.synchronize(); return (time.perf_counter() - begin) / n
+def recorded(work):
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3): work()
+    torch.cuda.synchronize(); graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph): work()
+    return graph.replay
+facts = {"torch": torch.__version__, "nets": {}}
 a, b = torch.rand(2, 4096, 4096, device="cuda")
+facts["product_gflops"] = 2 * 4096**3 / timed(lambda: a @ b) / 1e9
+a, b = a.half(), b.half()
+facts["product16_gflops"] = 2 * 4096**3 / timed(lambda: a @ b) / 1e9
 x = torch.rand(64, 1024, 1024, device="cuda")
-print(json.dumps({"product_gflops": 2 * 4096**3 / timed(lambda: a @ b) / 1e9,
-                  "elementwise_gb_s": 8 * x.numel() / timed(lambda: torch.neg(x)) / 1e9, "torch": torch.__version__}))
+facts["elementwise_gb_s"] = 8 * x.numel() / timed(lambda: torch.neg(x)) / 1e9
+def net(name, make, *inputs):
+    try:
+        with torch.inference_mode():
+            model = make().eval().cuda()
+            if inputs[0].is_floating_point(): model = model.to(inputs[0].dtype)
+            work = lambda: model(*inputs)
+            facts["nets"][name] = {"eager_s": timed(work), "recorded_s": timed(recorded(work))}
+    except Exception as problem:
+        facts["nets"][name] = {"problem": str(problem)[:300]}
+try:
+    import torchvision.models as pictures
+    image = lambda n: torch.rand(n, 3, 224, 224, device="cuda")
+    for n in (1, 8, 64): net(f"resnet50_b{n}", pictures.resnet50, image(n))
+    for n in (1, 64): net(f"resnet50_b{n}_f16", pictures.resnet50, image(n).half().to(memory_format=torch.channels_last))
+    net("mobilenet_v2", pictures.mobilenet_v2, image(1)); net("efficientnet_b0", pictures.efficientnet_b0, image(1))
+except ImportError as problem: facts["pictures"] = str(problem)
+def encoder(layers, width, heads, inner):
+    layer = torch.nn.TransformerEncoderLayer(width, heads, inner, activation="gelu", batch_first=True)
+    return lambda: torch.nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+net("bert_base_s128", encoder(12, 768, 12, 3072), torch.rand(1, 128, 768, device="cuda"))
+net("bert_base_s128_f16", encoder(12, 768, 12, 3072), torch.rand(1, 128, 768, device="cuda").half())
+net("minilm_s128", encoder(6, 384, 12, 1536), torch.rand(1, 128, 384, device="cuda"))
+print(json.dumps(facts))
 """
 
 
 def peer(card):
-    """The same rates by PyTorch."""
+    """The same rates and nets by PyTorch, in true fp32: each op by itself, and recorded once and replayed."""
     if not card.options.peer:
         return "skipped", "no --peer", {}
     done = card.run([card.options.peer, "-c", PEER], 300, "peer.log")
     if done is None or done.returncode != 0:
         return "skipped", "PyTorch did not run on this card; see peer.log", {}
-    facts = json.loads(done.stdout)
-    return "ok", f"{facts['product_gflops']:.0f} GFLOP/s, {facts['elementwise_gb_s']:.0f} GB/s", facts
+    facts = json.loads(done.stdout.splitlines()[-1])
+    nets_said = ", ".join(f"{name} {own['recorded_s'] * 1e3:.3g} ms" for name, own in facts["nets"].items() if "recorded_s" in own)
+    return "ok", f"{facts['product_gflops']:.0f} GFLOP/s, {facts['product16_gflops']:.0f} in 16 bits, " \
+                 f"{facts['elementwise_gb_s']:.0f} GB/s; {nets_said}", facts
 
 
 def trace(card):

@@ -213,8 +213,8 @@ def product(size, real=FLOAT):
 
 def decoder(tokens, past, width=576, layers=30, heads=9, kv_heads=3, inner=1536, words=49152):
     """A decoder of 135 million parameters as LLaMA's: `tokens` new ones behind `past` in the cache."""
-    def build():
-        net, size = Net(opset=23, shared=True), width // heads
+    def build(shared=True):
+        net, size = Net(opset=23, shared=shared), width // heads
         ids = net.input("ids", [1, tokens], INT64)
         angles = [net.normal(tokens, size // 2, spread=1.0, use=use) for use in ("cos", "sin")]
         unsqueeze = [net.op("Unsqueeze", a, net.ints([0])) for a in angles]
@@ -270,7 +270,9 @@ NETS_OF_BYTES = {
 }
 
 
-def write(name, folder):
-    """The net's files below `folder`; returns the model's path."""
-    net, outputs = (NETS | NETS_OF_BYTES)[name]()
+def write(name, folder, shared=True):
+    """The net's files below `folder`; returns the model's path. Where it is timed, the layers of a decoder must not share
+    their weights, which would stay in a cache."""
+    build = (NETS | NETS_OF_BYTES)[name]
+    net, outputs = build() if shared or not name.startswith("decoder") else build(shared=False)
     return net.save(os.path.join(folder, name), *outputs)
