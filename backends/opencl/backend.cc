@@ -81,6 +81,7 @@ Result<ClDeviceOptions> DeviceOptionsOf(const OpenOptions& options) {
   ONCILLA_ASSIGN(own.shape, ForcedShapeFromEnvironment());
   ONCILLA_ASSIGN(own.winograd, WinogradFromEnvironment());
   ONCILLA_ASSIGN(own.matrix_unit, ForcedMatrixFromEnvironment());
+  ONCILLA_ASSIGN(own.sub_buffers, ForcedViewsFromEnvironment());
   return own;
 }
 

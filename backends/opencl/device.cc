@@ -77,6 +77,7 @@ Status ClDevice::Start(const ClDeviceOptions& options) {
   capabilities_ = MakeCapabilities(found_.facts, probe_, options.shape);
   capabilities_.winograd = options.winograd;
   if (options.matrix_unit) capabilities_.matrix_unit = *options.matrix_unit;
+  if (options.sub_buffers) capabilities_.sub_buffers = *options.sub_buffers;
   capabilities_.base_alignment = std::max(capabilities_.base_alignment, info_.alignment_bytes);
   cache_folder_ = options.cache_folder;
   ONCILLA_TRY(OpenContext(options));
@@ -215,7 +216,8 @@ Result<std::unique_ptr<ClKernel>> ClDevice::PrepareRecipe(std::string op, const 
   kernel->text = DescriptionOf(recipe);
   Status fits;
   for (const Dispatch& d : recipe.dispatches) {
-    ONCILLA_ASSIGN(auto program, programs_->Get(*d.source, d.generated, d.defines, end));
+    ONCILLA_ASSIGN(auto program, programs_->Get(*d.source, d.generated, d.defines, end,
+                                                PlacesOf(d, capabilities_)));
     kernel->launches.push_back({d, std::move(program)});
     int64_t limit = capabilities_.max_work_group;
     const auto lock = Caller();
@@ -274,8 +276,8 @@ Result<std::unique_ptr<Region>> ClDevice::AllocateRegion(int64_t bytes, const Ea
                                            found_.facts.unified_memory));
   }
   ONCILLA_ASSIGN(Memory buffer, Committed(std::move(commitment), end));
-  return std::unique_ptr<Region>(
-      std::make_unique<ClRegion>(api(), std::move(buffer), bytes, capabilities_.base_alignment));
+  return std::unique_ptr<Region>(std::make_unique<ClRegion>(
+      api(), std::move(buffer), bytes, capabilities_.base_alignment, capabilities_.sub_buffers));
 }
 
 Result<Memory> ClDevice::Committed(Commitment commitment, const EarlyEnd& end) {
@@ -364,9 +366,10 @@ Result<std::unique_ptr<Queue>> ClDevice::OpenQueue(const QueueOptions& options) 
 Result<std::unique_ptr<Recording>> ClDevice::Record(std::vector<Step> steps) {
   ONCILLA_TRY(CheckOpen());
   const auto lock = Caller();
-  ONCILLA_ASSIGN(auto recording, ClRecording::Make({api(), context(), capabilities_.base_alignment,
-                                                    dummy_.get(), &staged_},
-                                                   steps));
+  ONCILLA_ASSIGN(auto recording,
+                 ClRecording::Make({api(), context(), capabilities_.base_alignment, dummy_.get(),
+                                    &staged_, capabilities_.sub_buffers},
+                                   steps));
   return std::unique_ptr<Recording>(std::move(recording));
 }
 

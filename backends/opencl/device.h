@@ -32,6 +32,7 @@ struct ClDeviceOptions {
   std::optional<KernelShape> shape;
   WinogradChoice winograd = WinogradChoice::kEstimate;
   std::optional<MatrixUnit> matrix_unit = {};
+  std::optional<bool> sub_buffers = {};
   cl_context context = nullptr;     // the application's, to be retained; null: one of our own
   SharedObjects* shared = nullptr;  // where contexts of our own are found again; may be null
 };

@@ -24,7 +24,7 @@ Status Add(const Case& c, const OpSet& ops, const opencl::Capabilities& caps,
   ONCILLA_ASSIGN(const auto recipe, RecipeOf(c, ops, caps));
   if (!recipe) return Status();
   for (const opencl::Dispatch& d : recipe->dispatches) {
-    ONCILLA_TRY(files.Add(*d.source, d.generated, d.defines).status());
+    ONCILLA_TRY(files.Add(*d.source, d.generated, d.defines, PlacesOf(d, caps)).status());
   }
   return Status();
 }

@@ -155,14 +155,16 @@ struct ArgWriter {
 };
 
 Status WriteLaunch(JsonWriter& json, const Node& node, const NodeWork& work,
-                   const SimulatedKernel& kernel, size_t launch, opencl::ProgramFiles* files) {
+                   const SimulatedKernel& kernel, size_t launch, const opencl::Capabilities& caps,
+                   opencl::ProgramFiles* files) {
   const Dispatch& d = kernel.recipe.dispatches[launch];
   json.Open('{').Field("node", node.name).Field("op", node.op->name);
   json.Field("launch", static_cast<int64_t>(launch));
   json.Field("launches", static_cast<int64_t>(kernel.recipe.dispatches.size()));
   json.Field("source", d.source->path).Field("kernel", d.entry);
   if (files != nullptr) {
-    ONCILLA_ASSIGN(const std::string program, files->Add(*d.source, d.generated, d.defines));
+    ONCILLA_ASSIGN(const std::string program,
+                   files->Add(*d.source, d.generated, d.defines, opencl::PlacesOf(d, caps)));
     json.Field("program", program);
   }
   json.Key("defines").Open('{');
@@ -251,13 +253,14 @@ Status WritePlan(JsonWriter& json, const opencl::SimulatedRecord& record, const 
     json.Field("reason", Name(node.reason)).Field("detail", node.detail).Close('}');
   }
   json.Close(']').Key("launches").Open('[');
+  const opencl::Capabilities caps = opencl::CapabilitiesOf(record);
   for (const Stretch& stretch : plan.stretches) {
     if (stretch.device != 1) continue;
     for (const PlannedStep& step : stretch.steps) {
       const auto& kernel = static_cast<const SimulatedKernel&>(*step.kernel);
       for (size_t i = 0; i < kernel.recipe.dispatches.size(); ++i) {
         ONCILLA_TRY(WriteLaunch(json, graph.node(step.node), work.nodes[Index(step.node)], kernel,
-                                i, files));
+                                i, caps, files));
       }
     }
   }

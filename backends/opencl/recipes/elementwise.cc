@@ -351,7 +351,10 @@ Result<Recipe> MakeElementwise(const NodeView& node, const Capabilities& caps) {
   if (divides) b.Error();
   int64_t parameter_bytes = 0;
   for (const Arg& arg : b.dispatch().args) {
-    parameter_bytes += std::holds_alternative<int32_t>(arg) ? 4 : 8;
+    const bool number = std::holds_alternative<int32_t>(arg);
+    parameter_bytes += number             ? 4
+                       : caps.sub_buffers ? 8
+                                          : 16;  // an operand may come with its place
   }
   if (parameter_bytes > caps.parameter_bytes) {
     return Unsupported("opencl: a program of ", node.inputs.size(), " inputs along ", axes.rank,

@@ -114,6 +114,20 @@ Scratch Recipe::AddScratch(int64_t bytes, const Capabilities& caps) {
   return {offset, bytes};
 }
 
+Places PlacesOf(const Dispatch& dispatch, const Capabilities& caps) {
+  Places places;
+  if (caps.sub_buffers) return places;
+  places.entry = dispatch.entry;
+  for (size_t i = 0; i < dispatch.args.size(); ++i) {
+    const Arg& arg = dispatch.args[i];
+    if (std::holds_alternative<In>(arg) || std::holds_alternative<Out>(arg) ||
+        std::holds_alternative<Scratch>(arg)) {
+      places.operands.push_back(i < dispatch.names.size() ? dispatch.names[i] : "");
+    }
+  }
+  return places;
+}
+
 std::string ToString(const Recipe& recipe) {
   std::ostringstream out;
   for (const Dispatch& d : recipe.dispatches) {

@@ -18,6 +18,7 @@
 
 #include "backends/opencl/recipes/source.h"
 #include "backends/opencl/runtime/capabilities.h"
+#include "backends/opencl/runtime/places.h"
 #include "engine/device/device.h"
 #include "engine/tensor/dtype_set.h"
 
@@ -62,7 +63,7 @@ struct Dispatch {
   std::string entry = {};
   Defines defines = {};
   std::vector<Arg> args = {};
-  // The parameter of each argument; only tests look (an ErrorWord's has two).
+  // The parameter of each argument (an ErrorWord's has two).
   std::vector<std::string> names = {};
   std::array<int64_t, 3> global = {1, 1, 1};  // each a multiple of `local`; 0 launches nothing
   std::array<int64_t, 3> local = {1, 1, 1};
@@ -90,6 +91,9 @@ struct Recipe {
   // Room for `bytes` at an aligned place.
   Scratch AddScratch(int64_t bytes, const Capabilities& caps);
 };
+
+// What a driver without sub-buffers needs to know of the kernel (places.h); nothing elsewhere.
+Places PlacesOf(const Dispatch& dispatch, const Capabilities& caps);
 
 // "norm/softmax.cl:softmax_rows T=f32 GROUP=64 (in0 out0 i32:1000) global=64 local=64 loop=16", one
 // line per dispatch; then, where a table decided, "tuned: product 64x64x64 f32 -> TM=8 ..".

@@ -129,4 +129,15 @@ Result<std::optional<MatrixUnit>> ForcedMatrixFromEnvironment() {
                    Stage::kOptions);
 }
 
+Result<std::optional<bool>> ForcedViewsFromEnvironment() {
+  const char* given = std::getenv("ONCILLA_CL_VIEWS");
+  const std::string_view text = given == nullptr ? "" : given;
+  if (text.empty()) return std::optional<bool>();
+  if (text == "sub_buffers") return std::optional(true);
+  if (text == "places") return std::optional(false);
+  return WithStage(
+      InvalidArgument("ONCILLA_CL_VIEWS is '", text, "'; it may be sub_buffers or places"),
+      Stage::kOptions);
+}
+
 }  // namespace oncilla::opencl

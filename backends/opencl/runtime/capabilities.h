@@ -63,6 +63,9 @@ struct Capabilities {
   int64_t max_loop_trips = 0;
   // Calls into the driver must not overlap, not even on different queues.
   bool one_caller = false;
+  // Parts of a buffer can be objects of their own; else kernels take their operands' places
+  // (places.h).
+  bool sub_buffers = true;
   // Binaries of programs are worth keeping and safe to load.
   bool program_binaries = true;
   // What was measured on devices of this class; null: generic choices alone.
@@ -86,5 +89,8 @@ Result<std::optional<KernelShape>> ForcedShapeFromEnvironment();
 Result<WinogradChoice> WinogradFromEnvironment();
 // $ONCILLA_CL_MATRIX: none, written, or unset for what the probe found; anything else fails.
 Result<std::optional<MatrixUnit>> ForcedMatrixFromEnvironment();
+// $ONCILLA_CL_VIEWS: sub_buffers, places, or unset for what the driver's row says; anything else
+// fails.
+Result<std::optional<bool>> ForcedViewsFromEnvironment();
 
 }  // namespace oncilla::opencl

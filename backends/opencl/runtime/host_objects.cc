@@ -72,8 +72,9 @@ Result<WrappedMemory> ClDevice::WrapMemory(void* buffer, int64_t offset, int64_t
   }
   ONCILLA_ASSIGN(Memory retained, Retain(api(), raw));
   WrappedMemory wrapped;
-  wrapped.region = std::make_unique<ClRegion>(
-      api(), std::move(retained), static_cast<int64_t>(whole_size), capabilities_.base_alignment);
+  wrapped.region =
+      std::make_unique<ClRegion>(api(), std::move(retained), static_cast<int64_t>(whole_size),
+                                 capabilities_.base_alignment, capabilities_.sub_buffers);
   wrapped.view = {wrapped.region.get(), offset, bytes};
   wrapped.readable = (flags & CL_MEM_WRITE_ONLY) == 0;
   wrapped.writable = (flags & CL_MEM_READ_ONLY) == 0;

@@ -28,7 +28,9 @@ Result<ClViewPtr> ClRegion::View(int64_t offset, int64_t bytes) {
   if (ClViewPtr view = slot.lock()) return view;
   auto view = std::make_shared<ClView>();
   view->raw = buffer_.get();
-  if (offset != 0 || bytes != this->bytes()) {
+  if (!sub_buffers_) {
+    view->place = static_cast<cl_ulong>(offset);
+  } else if (offset != 0 || bytes != this->bytes()) {
     ONCILLA_ASSIGN(view->owned, CreateSubBuffer(api_, buffer_.get(), static_cast<size_t>(offset),
                                                 static_cast<size_t>(bytes)));
     view->raw = view->owned.get();

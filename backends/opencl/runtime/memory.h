@@ -2,8 +2,9 @@
 // and shared while someone holds them.
 //
 // OpenCL knows no pointers into a buffer and no sub-buffer of a sub-buffer; a view must begin at a
-// multiple of the device's base alignment. Whole regions are viewed as the buffer itself. Commands
-// on overlapping views are ordered by the one in-order queue that an arena belongs to.
+// multiple of the device's base alignment. Whole regions are viewed as the buffer itself; where
+// sub-buffers cannot be used (places.h), all views are. Commands on overlapping views are ordered
+// by the one in-order queue that an arena belongs to.
 #pragma once
 
 #include <map>
@@ -19,14 +20,19 @@ namespace oncilla::opencl {
 // A buffer object to give to a kernel. Keeps its region in use.
 struct ClView {
   cl_mem raw = nullptr;
-  Memory owned;  // empty when `raw` is the region's own buffer
+  cl_ulong place = 0;  // in bytes, where it begins in `raw`
+  Memory owned;        // empty when `raw` is the region's own buffer
 };
 using ClViewPtr = std::shared_ptr<const ClView>;
 
 class ClRegion : public Region {
  public:
-  ClRegion(const Api& api, Memory buffer, int64_t bytes, int64_t alignment)
-      : Region(bytes), api_(api), buffer_(std::move(buffer)), alignment_(alignment) {}
+  ClRegion(const Api& api, Memory buffer, int64_t bytes, int64_t alignment, bool sub_buffers)
+      : Region(bytes),
+        api_(api),
+        buffer_(std::move(buffer)),
+        alignment_(alignment),
+        sub_buffers_(sub_buffers) {}
 
   // For transfers, which take an offset.
   cl_mem raw() const { return buffer_.get(); }
@@ -41,6 +47,7 @@ class ClRegion : public Region {
   const Api& api_;
   Memory buffer_;
   const int64_t alignment_;
+  const bool sub_buffers_;
   std::mutex mutex_;
   std::map<std::pair<int64_t, int64_t>, std::weak_ptr<const ClView>> views_;
   size_t prune_at_ = 64;

@@ -19,7 +19,7 @@ constexpr char kOptions[] = "-cl-std=CL1.2";
 }  // namespace
 
 Result<std::string> ProgramText(const Source& source, std::string_view generated,
-                                const Defines& defines) {
+                                const Defines& defines, const Places& places) {
   std::string text;
   for (const auto& [macro, value] : defines) {
     if (value.find('\n') != value.npos) {
@@ -28,8 +28,9 @@ Result<std::string> ProgramText(const Source& source, std::string_view generated
     text += StrCat("#define ", macro, " ", value, "\n");
   }
   if (!generated.empty()) text += StrCat("#line 1 \"generated\"\n", generated, "\n");
-  text += source.text;
-  return text;
+  const auto kernels = WithPlaces(source.text, places);
+  if (!kernels.ok()) return oncilla::In(kernels.status(), source.path);
+  return text + *kernels;
 }
 
 std::string_view ProgramOptions() { return kOptions; }
@@ -137,13 +138,15 @@ std::shared_ptr<ProgramCache::Slot> ProgramCache::SlotOf(const std::string& key)
 Result<std::shared_ptr<const BuiltProgram>> ProgramCache::Get(const Source& source,
                                                               std::string_view generated,
                                                               const Defines& defines,
-                                                              const EarlyEnd& end) {
+                                                              const EarlyEnd& end,
+                                                              const Places& places) {
   constexpr std::chrono::milliseconds kLook(4);  // how soon a cancelled run is noticed
   std::string name(source.path);
   for (const auto& [macro, value] : defines) name += StrCat(" -D", macro, "=", value);
   // Two sources of the same name differ in their address.
-  const std::string key = StrCat(name, "\n", reinterpret_cast<uintptr_t>(source.text.data()), " ",
-                                 source.text.size(), "\n", generated);
+  const std::string key =
+      StrCat(name, "\n", reinterpret_cast<uintptr_t>(source.text.data()), " ", source.text.size(),
+             "\n", places.operands.empty() ? "" : places.entry, "\n", generated);
   const std::shared_ptr<Slot> slot = SlotOf(key);
   bool mine = false;
   {
@@ -155,7 +158,7 @@ Result<std::shared_ptr<const BuiltProgram>> ProgramCache::Get(const Source& sour
     }
   }
   if (mine) {
-    auto text = ProgramText(source, generated, defines);
+    auto text = ProgramText(source, generated, defines, places);
     auto make = [maker = maker_, slot, path = source.path, text, name]() mutable {
       auto made = [&]() -> Result<std::shared_ptr<const BuiltProgram>> {
         ONCILLA_TRY(text.status());

@@ -23,6 +23,7 @@
 #include "backends/opencl/runtime/device_context.h"
 #include "backends/opencl/runtime/discovery.h"
 #include "backends/opencl/runtime/disk_cache.h"
+#include "backends/opencl/runtime/places.h"
 #include "engine/base/early_end.h"
 #include "engine/base/mutex.h"
 
@@ -60,11 +61,13 @@ class ProgramCache {
   ~ProgramCache();
 
   // `source` lives as long as the process (source.h); `generated` is OpenCL C put between the
-  // defines and the source. Thread-safe; two threads that want one program build it once. A program
-  // lives as long as someone holds it, even after the cache dropped it. DeadlineExceeded,
-  // Cancelled, or Unavailable for a driver that compiles longer than the watchdog allows.
+  // defines and the source; `places` changes one kernel, whose program is then another one.
+  // Thread-safe; two threads that want one program build it once. A program lives as long as
+  // someone holds it, even after the cache dropped it. DeadlineExceeded, Cancelled, or Unavailable
+  // for a driver that compiles longer than the watchdog allows.
   Result<std::shared_ptr<const BuiltProgram>> Get(const Source& source, std::string_view generated,
-                                                  const Defines& defines, const EarlyEnd& end = {});
+                                                  const Defines& defines, const EarlyEnd& end = {},
+                                                  const Places& places = {});
 
   int64_t built() const { return maker_->built; }    // compiled from source
   int64_t loaded() const { return maker_->loaded; }  // made from a binary on disk
@@ -107,7 +110,7 @@ class ProgramCache {
 
 // What the driver is given to compile, with these options. Internal for a define of several lines.
 Result<std::string> ProgramText(const Source& source, std::string_view generated,
-                                const Defines& defines);
+                                const Defines& defines, const Places& places = {});
 std::string_view ProgramOptions();
 
 // What every cached thing of a device depends on; part of each key.

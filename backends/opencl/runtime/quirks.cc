@@ -31,6 +31,11 @@ constexpr Quirk kQuirks[] = {
      [](Capabilities& c) { c.program_binaries = false; }},
     {"Oclgrind", 0, 1 << 30, "asserts when two threads enqueue, even on different queues",
      [](Capabilities& c) { c.one_caller = true; }},
+    {"NVIDIA CUDA", 0, 1 << 30,
+     "580.159 crashes in clReleaseMemObject of sub-buffers that kernels used, after nets of "
+     "several "
+     "steps, whose views overlap",
+     [](Capabilities& c) { c.sub_buffers = false; }},
 };
 
 }  // namespace

@@ -72,6 +72,8 @@ class ClRecording::StepBuilder {
     ONCILLA_ASSIGN(launch.kernel, CreateKernel(api(), source.program->program.get(), d.entry));
     raw_ = launch.kernel.get();
     place_ = {recording_.launches_.size(), 0};
+    at_arg_ = static_cast<cl_uint>(d.args.size());  // places come last
+    for (const Arg& value : d.args) at_arg_ += std::holds_alternative<ErrorWord>(value) ? 1 : 0;
     for (const Arg& value : d.args) {
       ONCILLA_TRY(std::visit([&](const auto& arg) { return Set(arg); }, value));
       ++place_.arg;
@@ -134,7 +136,7 @@ class ClRecording::StepBuilder {
   Status Set(Out out) { return Note(true, out.index, {}); }
   Status Note(bool output, int operand, const Part& part) {
     ONCILLA_ASSIGN(Binding * b, BindingOf(output, operand, part));
-    b->buffers.push_back(place_);
+    b->buffers.push_back({place_.launch, place_.arg, at_arg_++});
     return Status();
   }
   Status Set(const Offset& offset) {
@@ -147,6 +149,9 @@ class ClRecording::StepBuilder {
     ONCILLA_ASSIGN(ClViewPtr view,
                    region->View(step_.scratch.offset + scratch.offset, scratch.bytes));
     ONCILLA_TRY(SetArg(api(), raw_, place_.arg, view->raw));
+    if (!recording_.device_.sub_buffers) {
+      ONCILLA_TRY(SetArg(api(), raw_, at_arg_++, view->place));
+    }
     recording_.views_.push_back(std::move(view));
     return Status();
   }
@@ -175,6 +180,7 @@ class ClRecording::StepBuilder {
   std::vector<std::pair<int, Binding>> bindings_;  // by the operand's index
   cl_kernel raw_ = nullptr;                        // of the current launch
   Place place_ = {};                               // of the current argument
+  cl_uint at_arg_ = 0;                             // the next argument for a place
 };
 
 Status ClRecording::AddStep(const Step& step, int index) {
@@ -196,9 +202,12 @@ Status ClRecording::AddStep(const Step& step, int index) {
   return builder.BindOperands();
 }
 
-Status ClRecording::SetBuffers(const Binding& binding, cl_mem raw, int64_t offset_bytes) const {
+Status ClRecording::SetBuffers(const Binding& binding, cl_mem raw, cl_ulong place,
+                               int64_t offset_bytes) const {
   for (const Place& p : binding.buffers) {
-    ONCILLA_TRY(SetArg(device_.api, launches_[p.launch].kernel.get(), p.arg, raw));
+    cl_kernel kernel = launches_[p.launch].kernel.get();
+    ONCILLA_TRY(SetArg(device_.api, kernel, p.arg, raw));
+    if (!device_.sub_buffers) ONCILLA_TRY(SetArg(device_.api, kernel, p.at_arg, place));
   }
   for (const OffsetPlace& o : binding.offsets) {
     const cl_long elements = offset_bytes / o.unit;
@@ -213,7 +222,7 @@ Status ClRecording::Bind(const Binding& binding, const BufferView& whole,
   const int64_t least = std::max(binding.least_bytes, bytes > 0 ? begin + bytes : begin);
   if (whole.region == nullptr || whole.bytes == 0) {
     if (least > 0) return Internal("it needs ", least, " bytes and was given none");
-    return SetBuffers(binding, device_.dummy, 0);
+    return SetBuffers(binding, device_.dummy, 0, 0);
   }
   if (whole.bytes < least) {
     return Internal("it needs ", least, " bytes and was given ", whole.bytes);
@@ -227,7 +236,7 @@ Status ClRecording::Bind(const Binding& binding, const BufferView& whole,
                                      [&](const OffsetPlace& o) { return beyond % o.unit == 0; });
   if (beyond == 0 || by_offset) {
     ONCILLA_ASSIGN(ClViewPtr part, region->View(view.offset - beyond, view.bytes + beyond));
-    ONCILLA_TRY(SetBuffers(binding, part->raw, beyond));
+    ONCILLA_TRY(SetBuffers(binding, part->raw, part->place, beyond));
     views.push_back(std::move(part));
     return Status();
   }
@@ -236,7 +245,7 @@ Status ClRecording::Bind(const Binding& binding, const BufferView& whole,
   views.push_back(std::move(hold));
   ONCILLA_ASSIGN(Memory buffer,
                  CreateBuffer(device_.api, device_.context, static_cast<size_t>(view.bytes)));
-  ONCILLA_TRY(SetBuffers(binding, buffer.get(), 0));
+  ONCILLA_TRY(SetBuffers(binding, buffer.get(), 0, 0));
   stagings.push_back({binding.step, binding.output, std::move(buffer), region->raw(),
                       static_cast<size_t>(view.offset), static_cast<size_t>(view.bytes)});
   return Status();

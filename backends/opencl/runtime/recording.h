@@ -48,6 +48,7 @@ struct DeviceObjects {
     std::atomic<int64_t> copies{0}, bytes{0};
   };
   Staged* staged;
+  bool sub_buffers = true;  // else kernels take places (places.h)
 };
 
 class ClRecording : public Recording {
@@ -82,6 +83,7 @@ class ClRecording : public Recording {
   struct Place {  // an argument of a launch
     size_t launch;
     cl_uint arg;
+    cl_uint at_arg = 0;  // of an operand, where there are no sub-buffers: the argument of its place
   };
   struct OffsetPlace {
     Place place;
@@ -118,7 +120,8 @@ class ClRecording : public Recording {
   // Sets the arguments; what must stay alive is added to `views` and `stagings`.
   Status Bind(const Binding& binding, const BufferView& whole, std::vector<ClViewPtr>& views,
               std::vector<Staging>& stagings) const;
-  Status SetBuffers(const Binding& binding, cl_mem raw, int64_t offset_bytes) const;
+  // `place` and `offset_bytes` are where the operand begins after the start of `raw`.
+  Status SetBuffers(const Binding& binding, cl_mem raw, cl_ulong place, int64_t offset_bytes) const;
   Status CopyStaged(cl_command_queue queue, const std::vector<Staging>& stagings, int step,
                     bool out) const;
 

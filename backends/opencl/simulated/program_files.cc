@@ -9,8 +9,8 @@
 namespace oncilla::opencl {
 
 Result<std::string> ProgramFiles::Add(const Source& source, std::string_view generated,
-                                      const Defines& defines) {
-  ONCILLA_ASSIGN(const std::string text, ProgramText(source, generated, defines));
+                                      const Defines& defines, const Places& places) {
+  ONCILLA_ASSIGN(const std::string text, ProgramText(source, generated, defines, places));
   Sha256 hash;
   hash.UpdateField(text);
   const std::string key = hash.FinishHex().substr(0, 16);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backends/opencl/recipes/source.h"
+#include "backends/opencl/runtime/places.h"
 #include "engine/base/status.h"
 
 namespace oncilla::opencl {
@@ -16,7 +17,8 @@ class ProgramFiles {
 
   // Writes what a driver would be given as FOLDER/<family>_<kernel>_<hash of the text>.cl, unless
   // this object has done so before; returns the file's name without folder and ending.
-  Result<std::string> Add(const Source& source, std::string_view generated, const Defines& defines);
+  Result<std::string> Add(const Source& source, std::string_view generated, const Defines& defines,
+                          const Places& places = {});
   // How many different programs of each source were written.
   const std::map<std::string, size_t>& counts() const { return counts_; }
 

@@ -1,0 +1,34 @@
+// Places: kernels that take each operand as a buffer and a place in it, for drivers whose
+// sub-buffers cannot be used (quirks.cc). A kernel is written for operands that begin where their
+// buffers do:
+//
+//   __kernel void scale(__global const float* x, __global float* y, const int n) {
+//
+// and is given to such a driver as
+//
+//   __kernel void scale(__global const float* x, __global float* y, const int n,
+//                       const ulong place_of_x, const ulong place_of_y) {
+//     x = (__global void*)((__global char*)x + place_of_x);  and so on
+//
+// on one line, so that the lines of the driver's messages are those of the source.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/status.h"
+
+namespace oncilla::opencl {
+
+// A kernel and its operands in memory, in the order of its arguments. No operands: nothing changes.
+struct Places {
+  std::string entry;
+  std::vector<std::string> operands;
+};
+
+// `text` with that kernel changed, in each of its definitions that conditionals choose from.
+// Internal when it has none.
+Result<std::string> WithPlaces(std::string_view text, const Places& places);
+
+}  // namespace oncilla::opencl

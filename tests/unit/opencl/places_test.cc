@@ -1,0 +1,44 @@
+// Kernels that take places instead of sub-buffers: the change of their text (places.h), and nets
+// whose views overlap, on a device that is opened so.
+#include "backends/opencl/runtime/places.h"
+
+#include <gmock/gmock.h>
+
+namespace oncilla::opencl {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(OpenClPlaces, NothingChangesWithoutOperands) {
+  EXPECT_EQ(*WithPlaces("__kernel void f(int n) {}", {"f", {}}), "__kernel void f(int n) {}");
+}
+
+TEST(OpenClPlaces, AKernelGetsParametersAtTheEndAndMovesItsOperandsFirst) {
+  const std::string text =
+      "void g(int f) {}\n"
+      "__kernel __attribute__((reqd_work_group_size(8, 1, 1)))\nvoid f(__global const T(float)* x,\n"
+      "#ifdef MORE\n  const int m,\n#endif\n  const int n) {\n  x[0];\n}\n";
+  EXPECT_EQ(*WithPlaces(text, {"f", {"x"}}),
+            "void g(int f) {}\n"
+            "__kernel __attribute__((reqd_work_group_size(8, 1, 1)))\n"
+            "void f(__global const T(float)* x,\n"
+            "#ifdef MORE\n  const int m,\n#endif\n  const int n, const ulong place_of_x) { "
+            "x = (__global void*)((__global char*)x + place_of_x);\n  x[0];\n}\n");
+}
+
+TEST(OpenClPlaces, EachDefinitionIsChangedAndOthersAreNot) {
+  const std::string text =
+      "#if A\nvoid f(int* x) {}\n#else\nvoid f(int* x, int n) {}\n#endif\nvoid ff(int* x) {}";
+  const std::string changed = *WithPlaces(text, {"f", {"x"}});
+  EXPECT_THAT(changed, HasSubstr("f(int* x, const ulong place_of_x) { x ="));
+  EXPECT_THAT(changed, HasSubstr("f(int* x, int n, const ulong place_of_x) { x ="));
+  EXPECT_THAT(changed, HasSubstr("void ff(int* x) {}"));
+}
+
+TEST(OpenClPlaces, AKernelThatIsNotThereIsNamed) {
+  EXPECT_THAT(WithPlaces("void f(int n) {}", {"g", {"x"}}).status().message(),
+              HasSubstr("kernel g is not defined"));
+}
+
+}  // namespace
+}  // namespace oncilla::opencl
