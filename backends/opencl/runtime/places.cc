@@ -14,10 +14,11 @@ bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; 
 size_t ListOf(std::string_view text, std::string_view entry, size_t from) {
   constexpr std::string_view kVoid = "void";
   for (size_t at = from; (at = text.find(kVoid, at)) != text.npos;) {
+    const bool word = at == 0 || IsSpace(text[at - 1]);
     at += kVoid.size();
     size_t name = at;
     while (name < text.size() && IsSpace(text[name])) ++name;
-    if (name == at || !text.substr(name).starts_with(entry)) continue;
+    if (!word || name == at || !text.substr(name).starts_with(entry)) continue;
     const size_t list = name + entry.size();
     if (list < text.size() && text[list] == '(') return list + 1;
   }
