@@ -41,6 +41,17 @@ class GpuCheck(unittest.TestCase):
         self.assertIn(document["device"]["device"], text)
         self.assertIn("| misuse | ok |", text)
 
+    def test_the_driver_is_measured_and_its_views_tried(self):
+        done = self.check("--opencl-cpu-devices", "--minutes", "4", "--only", "driver", OCL_ICD_VENDORS="pocl.icd")
+        if done.returncode == 3:
+            self.skipTest("not run: no PoCL")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        step, = json.loads((self.out / "report.json").read_text())["steps"]
+        self.assertEqual(step["outcome"], "ok", step)
+        self.assertEqual(set(step["facts"]["views"].values()), {"fine"})
+        self.assertGreater(step["facts"]["costs"]["launch_s"], 0)
+        self.assertEqual([t["bytes"] for t in step["facts"]["costs"]["transfers"]][:2], [4096, 602112])
+
     def test_time_that_is_over_leaves_steps_out_by_name(self):
         done = self.check("--opencl-cpu-devices", "--minutes", "0.01", "--only", "trace", OCL_ICD_VENDORS="pocl.icd")
         if done.returncode == 3:

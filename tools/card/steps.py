@@ -179,6 +179,26 @@ def rates(card):
     return "ok", said, facts
 
 
+def driver(card):
+    """What the driver takes for itself, and whether parts of one buffer can be used and released; each in a process of
+    its own, since a driver may crash."""
+    program = card.build / "bench/opencl_costs"
+    if not program.exists():
+        return "skipped", f"{program.name} was not built", {}
+    done = card.run([program], 60, "driver.log")
+    if done is None or done.returncode != 0:
+        return "failed", "the costs could not be measured; see driver.log", {}
+    facts = {"costs": json.loads(done.stdout), "views": {}}
+    for mode in ("apart", "same_begin", "overlap", "chain"):
+        done = card.run([program, "--views", mode], 30)
+        facts["views"][mode] = "late" if done is None else "fine" if done.returncode == 0 else done.returncode
+    costs = facts["costs"]
+    said = f"a launch {costs['launch_s'] * 1e6:.1f} us, to its end {costs['poll_s'] * 1e6:.1f} us, " \
+           f"copy {costs['copy_bytes_per_s'] / GIGA:.0f} GB/s; parts of a buffer " + \
+           ", ".join(f"{mode} {outcome}" for mode, outcome in facts["views"].items())
+    return "ok", said, facts
+
+
 def tune(card):
     """The layers of well-known nets, measured; the table can be shipped (docs/tuning.md)."""
     budget = max(20, min(300, int(0.2 * card.left())))
@@ -268,8 +288,8 @@ def trace(card):
 
 
 # In this order: the most valuable steps come first, since time may run out.
-STEPS = {"rates": rates, "nets": timed_nets, "tune": tune, "unit": unit, "misuse": misuse, "trace": trace, "peer": peer,
-         "cases": cases, "onnx": onnx}
+STEPS = {"driver": driver, "rates": rates, "nets": timed_nets, "tune": tune, "unit": unit, "misuse": misuse, "trace": trace,
+         "peer": peer, "cases": cases, "onnx": onnx}
 
 
 def run(name, card):
