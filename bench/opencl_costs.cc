@@ -185,8 +185,9 @@ void Transfers(Driver& d, cl_mem on_device, size_t bytes) {
   if (mapped == nullptr) Leave(1, "no memory of the host's is mapped");
   std::memset(mapped, 1, bytes);
   std::printf("{\"bytes\": %zu, ", bytes);
-  for (const auto& [kind, memory] :
+  for (const auto& [kind, at] :
        {std::pair("pageable", static_cast<void*>(pageable.data())), std::pair("mapped", mapped)}) {
+    void* const memory = at;  // clang 14 does not let lambdas capture structured bindings
     Print((std::string(kind) + "_up_s").c_str(), Least([&] {
             d.EnqueueWriteBuffer(d.queue, on_device, CL_FALSE, 0, bytes, memory, 0, nullptr,
                                  nullptr);
