@@ -31,6 +31,7 @@ Result<std::string> WithPlaces(std::string_view text, const Places& places) {
   if (places.operands.empty()) return std::string(text);
   std::string parameters, moves;
   for (const std::string& name : places.operands) {
+    if (name.empty()) return Internal("kernel ", places.entry, " has an operand without a name");
     parameters += StrCat(", const ulong place_of_", name);
     moves +=
         StrCat(" ", name, " = (__global void*)((__global char*)", name, " + place_of_", name, ");");

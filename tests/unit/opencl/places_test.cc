@@ -4,9 +4,10 @@
 
 #include <gmock/gmock.h>
 
-#include <cstdlib>
+#include <optional>
 
 #include "backends/opencl/simulated/devices.h"
+#include "tests/unit/support/environment.h"
 
 namespace oncilla::opencl {
 namespace {
@@ -43,6 +44,8 @@ TEST(OpenClPlaces, EachDefinitionIsChangedAndOthersAreNot) {
 TEST(OpenClPlaces, AKernelThatIsNotThereIsNamed) {
   EXPECT_THAT(WithPlaces("void f(int n) {}", {"g", {"x"}}).status().message(),
               HasSubstr("kernel g is not defined"));
+  EXPECT_THAT(WithPlaces("void f(int n) {}", {"f", {""}}).status().message(),
+              HasSubstr("kernel f has an operand without a name"));
 }
 
 TEST(OpenClPlaces, NvidiasDevicesHaveThemAndOthersHaveSubBuffers) {
@@ -54,20 +57,9 @@ TEST(OpenClPlaces, NvidiasDevicesHaveThemAndOthersHaveSubBuffers) {
 }
 
 TEST(OpenClPlaces, TheEnvironmentMayChoose) {
-  constexpr const char* kName = "ONCILLA_CL_VIEWS";
-  const char* before = std::getenv(kName);
-  const std::string kept = before == nullptr ? "" : before;
-  for (const auto& [text, choice] : {std::pair<const char*, std::optional<bool>>{"places", false},
-                                     {"sub_buffers", true},
-                                     {"", std::nullopt}}) {
-    setenv(kName, text, 1);
-    const auto read = ForcedViewsFromEnvironment();
-    ASSERT_TRUE(read.ok()) << read.status();
-    EXPECT_EQ(*read, choice) << text;
-  }
-  setenv(kName, "views", 1);
-  EXPECT_EQ(ForcedViewsFromEnvironment().status().code(), Code::kInvalidArgument);
-  setenv(kName, kept.c_str(), 1);
+  ExpectChosenByEnvironment<std::optional<bool>>(
+      "ONCILLA_CL_VIEWS", ForcedViewsFromEnvironment,
+      {{"places", false}, {"sub_buffers", true}, {"", std::nullopt}}, "views");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "engine/ops/nn/conv.h"
 #include "engine/ops/op_set.h"
 #include "tests/case_runner/kernel_signature.h"
+#include "tests/unit/support/environment.h"
 #include "tests/unit/support/opencl_device.h"
 
 namespace oncilla::opencl {
@@ -372,21 +373,9 @@ TEST(OpenClTilePlans, MatrixUnitsTakeProductsOf16BitsAndOfBytes) {
 }
 
 TEST(OpenClTilePlans, TheEnvironmentSaysWhetherThereAreMatrixUnits) {
-  constexpr const char* kName = "ONCILLA_CL_MATRIX";
-  const char* before = std::getenv(kName);
-  const std::string kept = before == nullptr ? "" : before;
-  for (const auto& [text, unit] :
-       {std::pair<const char*, std::optional<MatrixUnit>>{"none", MatrixUnit::kNone},
-        {"written", MatrixUnit::kWritten},
-        {"", std::nullopt}}) {
-    setenv(kName, text, 1);
-    const auto read = ForcedMatrixFromEnvironment();
-    ASSERT_TRUE(read.ok()) << read.status();
-    EXPECT_EQ(*read, unit) << text;
-  }
-  setenv(kName, "ptx", 1);
-  EXPECT_EQ(ForcedMatrixFromEnvironment().status().code(), Code::kInvalidArgument);
-  setenv(kName, kept.c_str(), 1);
+  ExpectChosenByEnvironment<std::optional<MatrixUnit>>(
+      "ONCILLA_CL_MATRIX", ForcedMatrixFromEnvironment,
+      {{"none", MatrixUnit::kNone}, {"written", MatrixUnit::kWritten}, {"", std::nullopt}}, "ptx");
 }
 
 // What follows from it: the order of sums is the same on any part of a device class.

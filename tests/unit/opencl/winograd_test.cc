@@ -15,6 +15,7 @@
 #include "backends/opencl/device.h"
 #include "backends/opencl/recipes/tuning.h"
 #include "engine/ops/op_set.h"
+#include "tests/unit/support/environment.h"
 #include "tests/unit/support/opencl_device.h"
 
 namespace oncilla::opencl {
@@ -347,21 +348,12 @@ WindowGeometry Square(int64_t batch, int64_t side, int64_t channels) {
 }
 
 TEST(OpenClWinogradChoice, TheEnvironmentSaysSo) {
-  constexpr const char* kName = "ONCILLA_CL_WINOGRAD";
-  const char* before = std::getenv(kName);
-  const std::string kept = before == nullptr ? "" : before;
-  for (const auto& [text, choice] : {std::pair{"none", WinogradChoice::kNone},
-                                     {"2", WinogradChoice::kTwo},
-                                     {"4", WinogradChoice::kFour},
-                                     {"", WinogradChoice::kEstimate}}) {
-    setenv(kName, text, 1);
-    const auto read = WinogradFromEnvironment();
-    ASSERT_TRUE(read.ok()) << read.status();
-    EXPECT_EQ(*read, choice) << text;
-  }
-  setenv(kName, "3", 1);
-  EXPECT_EQ(WinogradFromEnvironment().status().code(), Code::kInvalidArgument);
-  setenv(kName, kept.c_str(), 1);
+  ExpectChosenByEnvironment<WinogradChoice>("ONCILLA_CL_WINOGRAD", WinogradFromEnvironment,
+                                            {{"none", WinogradChoice::kNone},
+                                             {"2", WinogradChoice::kTwo},
+                                             {"4", WinogradChoice::kFour},
+                                             {"", WinogradChoice::kEstimate}},
+                                            "3");
 }
 
 TEST(OpenClWinogradChoice, TheEstimateTakesItWhereItGains) {
