@@ -116,6 +116,52 @@ TEST_F(OnnxFed, ScalesAreThoseOfTheFeeds) {
   EXPECT_EQ(Run({{"x", Ones({1, 2, 4, 2})}, {"s", scales({2, 1, 1, 1})}}), "[2,2,4,2] 1");
 }
 
+// As detectors write it: batch and channels by the picture's own shape, the rest by another's.
+TEST_F(OnnxFed, SizesOfOneTensorResizeAnother) {
+  OnnxGraphText graph;
+  graph.Input("x", {1, 3, "h", "w"}).Input("like", {1, 3, "p", "q"}).Output("y", {1, 3, "r", "s"});
+  graph.Ints("zero", {1}, {0}).Ints("two", {1}, {2}).Ints("four", {1}, {4});
+  graph.Node(OnnxNodeText("Shape", {"x"}, {"own"}));
+  graph.Node(OnnxNodeText("Shape", {"like"}, {"other"}));
+  graph.Node(OnnxNodeText("Slice", {"own", "zero", "two"}, {"kept"}));
+  graph.Node(OnnxNodeText("Slice", {"other", "two", "four"}, {"asked"}));
+  graph.Node(OnnxNodeText("Concat", {"kept", "asked"}, {"sizes"}).Int("axis", 0));
+  graph.Node(OnnxNodeText("Resize", {"x", "", "", "sizes"}, {"y"}));
+  Load(graph);
+  EXPECT_EQ(Run({{"x", Ones({1, 3, 2, 4})}, {"like", Ones({1, 3, 5, 7})}}), "[1,3,5,7] 1");
+  EXPECT_EQ(Run({{"x", Ones({1, 3, 9, 4})}, {"like", Ones({1, 3, 2, 8})}}), "[1,3,2,8] 1");
+  EXPECT_EQ(graphs(), 1);
+}
+
+// Any three axes of unknown sizes, and some axes of which the model names the sizes.
+TEST_F(OnnxFed, ComputedSizesOfOtherAxes) {
+  OnnxGraphText all;
+  all.Input("x", {1, "c", "h", "w"}).Input("i", {"a"}).Output("y", {"n", "k", "p", "q"});
+  all.Ints("one", {1}, {1});
+  all.Node(OnnxNodeText("Shape", {"i"}, {"length"}));
+  all.Node(OnnxNodeText("Concat", {"one", "length", "length", "length"}, {"s"}).Int("axis", 0));
+  all.Node(OnnxNodeText("Resize", {"x", "", "", "s"}, {"y"}));
+  Load(all);
+  EXPECT_EQ(Run({{"x", Ones({1, 2, 3, 4})}, {"i", Ones({6})}}), "[1,6,6,6] 1");
+  EXPECT_EQ(Run({{"x", Ones({1, 5, 1, 2})}, {"i", Ones({2})}}), "[1,2,2,2] 1");
+  EXPECT_EQ(graphs(), 1);
+
+  OnnxGraphText some;
+  some.Input("x", {"n", 2, "w"}).Input("i", {"a"}).Output("y", {"m", 2, "q"});
+  some.Node(OnnxNodeText("Shape", {"i"}, {"s"}));
+  some.Node(OnnxNodeText("Resize", {"x", "", "", "s"}, {"y"}).Ints("axes", {-1}));
+  Load(some, 18);
+  EXPECT_EQ(Run({{"x", Ones({4, 2, 3})}, {"i", Ones({6})}}), "[4,2,6] 1");
+
+  OnnxGraphText wrong;
+  wrong.Input("x", {1, 2, "w"}).Input("s", {2}).Output("y", {1, 2, "q"});
+  wrong.Node(OnnxNodeText("Cast", {"s"}, {"sizes"}).Int("to", 7));
+  wrong.Node(OnnxNodeText("Resize", {"x", "", "", "sizes"}, {"y"}, "r").Ints("axes", {2}));
+  Load(wrong, 18);
+  EXPECT_THAT(Run({{"x", Ones({1, 2, 3})}, {"s", Ones({2})}}),
+              HasSubstr("node 'r' (Resize): there are 2 sizes for 1 axes"));
+}
+
 // The name is the file's, not that of a part that the node becomes.
 TEST_F(OnnxFed, FailuresNameTheNodeOfTheFile) {
   OnnxGraphText graph;

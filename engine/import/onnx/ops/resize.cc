@@ -123,19 +123,26 @@ Status KeepComputedProportions(OnnxLowering& b, const std::string& policy,
   return {};
 }
 
-// Scatters a list for some axes into one for all axes.
+// The sizes of all axes, of which the model gives those of `axes`. What is known of single sizes is
+// kept through Concat and Gather: which axes are resized at all is told by it.
 Result<ValueId> ForAllAxes(OnnxLowering& b, ValueId some, const std::vector<int64_t>& axes,
                            int rank) {
-  ONCILLA_ASSIGN(const ValueId all, b.Sizes(b.in(0), 0, rank, "old_sizes"));
-  ONCILLA_ASSIGN(const ValueId wide, b.Cast(some, DType::kI64, "asked_sizes"));
-  if (AllIntsKnown(b.fact(all)) && AllIntsKnown(b.fact(wide))) {
-    ONCILLA_ASSIGN(std::vector<int64_t> sizes, NeedInts(b.fact(all), "sizes"));
-    ONCILLA_ASSIGN(const std::vector<int64_t> asked, NeedInts(b.fact(wide), "sizes"));
-    if (asked.size() != axes.size()) return InvalidArgument("there are ", asked.size(), " sizes");
-    for (size_t i = 0; i < axes.size(); ++i) sizes[static_cast<size_t>(axes[i])] = asked[i];
-    return b.Ints(std::move(sizes));
+  ONCILLA_ASSIGN(const ValueId asked, b.Cast(some, DType::kI64, "asked_sizes"));
+  const PartialShape shape = b.fact(asked).shape;
+  const auto count = std::ssize(axes);
+  if (shape.ranked() && shape.rank() == 1 && shape[0].known() && shape[0].size != count) {
+    return InvalidArgument("there are ", shape[0].size, " sizes for ", count, " axes");
   }
-  return b.Add("ScatterElements", {}, {all, b.Ints(axes), wide}, "sizes");
+  std::vector<int64_t> places;
+  for (int i = 0; i < rank; ++i) places.push_back(i);
+  if (axes == places) return asked;
+  for (int64_t i = 0; i < count; ++i) {
+    places[static_cast<size_t>(axes[static_cast<size_t>(i)])] = rank + i;
+  }
+  ONCILLA_ASSIGN(const ValueId all, b.Sizes(b.in(0), 0, rank, "old_sizes"));
+  ONCILLA_ASSIGN(const ValueId both,
+                 b.Add(ConcatAttrs{.axis = 0}, {all, asked}, "old_and_asked_sizes"));
+  return b.Add("Gather", {}, {both, b.Ints(std::move(places))}, "sizes");
 }
 
 Status FromScales(OnnxLowering& b, size_t input, const std::vector<int64_t>& axes, Target& target) {
@@ -321,16 +328,19 @@ Result<ValueId> Place(OnnxLowering& b, ResizeAttrs attrs, const Target& target, 
   perm.insert(perm.end(), axes.begin(), axes.end());
   for (int i = 0; i < rank; ++i) back[static_cast<size_t>(perm[static_cast<size_t>(i)])] = i;
   ONCILLA_ASSIGN(const ValueId ordered, b.Transpose(given, perm, part + "ordered"));
-  const PartialShape shape = b.fact(ordered).shape;
-  if (!shape.known()) return Unsupported("of other than the spatial axes of an unknown size");
-  std::vector<int64_t> batched = {1};
-  for (int i = 0; i < rank; ++i) {
-    if (i < others) batched[0] = SaturatingMul(batched[0], shape[i].size);
-    if (i >= others) batched.push_back(shape[i].size);
+  // Their product, or -1, which tells the same to Reshape unless a resized axis is empty.
+  int64_t batch = 1;
+  for (int i = 0; i < others; ++i) {
+    const Dim size = b.fact(ordered).shape[i];
+    batch = batch >= 0 && size.known() ? SaturatingMul(batch, size.size) : -1;
   }
-  batched.push_back(1);
-  ONCILLA_ASSIGN(const ValueId x,
-                 b.Add("Reshape", {}, {ordered, b.Ints(std::move(batched))}, part + "batched"));
+  const ValueId one = b.Ints({1});
+  ONCILLA_ASSIGN(const ValueId old_sizes,
+                 b.Sizes(ordered, others, rank, part + "spatial_old_sizes"));
+  ONCILLA_ASSIGN(
+      const ValueId batched,
+      b.Add(ConcatAttrs{.axis = 0}, {b.Ints({batch}), old_sizes, one}, part + "batched_sizes"));
+  ONCILLA_ASSIGN(const ValueId x, b.Add("Reshape", {}, {ordered, batched}, part + "batched"));
   ONCILLA_ASSIGN(const ValueId y,
                  AddResize(b, std::move(attrs), x, target, axes, part + "inner", part));
   ONCILLA_ASSIGN(const ValueId sizes,
