@@ -3,6 +3,7 @@
 // front or back are absorbed by the op, which reads and writes heads in place; keys and values that
 // were repeated for the heads that share them are read unrepeated. The latter two also apply where
 // the op is Attention already.
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -36,14 +37,23 @@ class AttentionRecogniser {
   }
 
  private:
+  // Added to the scores, or where(condition, scores, number) and the like, of which that is made.
+  struct Mask {
+    ValueId added = kNoValue;
+    const Node* where = nullptr;
+    size_t scores_at = 0;  // which input of where
+    double number = 0;     // what stands in for the scores
+  };
+
   // One attention as it was written.
   struct Found {
     std::vector<NodeId> nodes;  // the last one first
     ValueId q = kNoValue, k = kNoValue, v = kNoValue;
     bool keys_transposed = false;  // k is [.., size, S]
-    ValueId mask = kNoValue;
+    std::vector<Mask> masks;
     double scale = 1;
-    ValueId y = kNoValue;  // [.., L, value_size]
+    bool zero_blind = false;  // queries without keys give zeros
+    ValueId y = kNoValue;     // [.., L, value_size]
   };
 
   const PartialShape& ShapeOf(ValueId id) const { return graph_.fact(id).shape; }
@@ -102,17 +112,44 @@ class AttentionRecogniser {
     const int rank = weights.shape.rank();
     const int64_t axis = IntAttr(softmax, "axis", -1);
     if ((rank != 3 && rank != 4) || (axis != -1 && axis != rank - 1)) return Status();
-    const Node* last = OnlyReader(softmax.outputs[0]);
-    if (last == nullptr || !IsPlainProduct(*last) || last->inputs[0] != softmax.outputs[0] ||
+    Found found;
+    ValueId used = softmax.outputs[0];
+    if (const Node* guard = NanGuard(used)) {
+      used = guard->outputs[0];
+      found.zero_blind = true;
+      found.nodes = {ProducerOf(used), ProducerOf(guard->inputs[0])};
+    }
+    const Node* last = OnlyReader(used);
+    if (last == nullptr || !IsPlainProduct(*last) || last->inputs[0] != used ||
         BoolAttr(*last, "transpose_b", false)) {
       return Status();
     }
-    Found found;
     found.y = last->outputs[0];
     found.v = last->inputs[1];
-    found.nodes = {ProducerOf(found.y), softmax_id};
+    found.nodes.insert(found.nodes.begin(), ProducerOf(found.y));
+    found.nodes.push_back(softmax_id);
     if (!WalkBack(softmax.inputs[0], weights.shape, found) || !Fits(found, rank)) return Status();
     return Put(found, rank);
+  }
+
+  // The Where of where(isnan(weights), 0, weights), as PyTorch writes the softmax of scores whose
+  // mask may hide all keys of a query; null unless these two nodes alone read the weights. Scores
+  // that are NaN themselves give zeros there, and NaN in the op.
+  const Node* NanGuard(ValueId weights) const {
+    const auto& readers = readers_[Index(weights)];
+    if (readers.size() != 2 || uses_.Count(weights) != 2) return nullptr;
+    for (const NodeId reader : readers) {
+      const Node& where = graph_.node(reader);
+      if (where.op->name != "Where" || where.inputs[2] != weights) continue;
+      const Node* nan = ProducerIf(graph_, where.inputs[0], "IsNaN");
+      const auto zero = NumberOf(where.inputs[1]);
+      const bool same_rank = ShapeOf(where.inputs[1]).rank() <= ShapeOf(weights).rank();
+      if (nan != nullptr && nan->inputs[0] == weights && uses_.Single(where.inputs[0]) && zero &&
+          *zero == 0 && same_rank) {
+        return &where;
+      }
+    }
+    return nullptr;
   }
 
   // Goes backwards from the softmax to the product of queries and keys.
@@ -135,7 +172,7 @@ class AttentionRecogniser {
         continue;
       }
       // Going backwards, a factor applied after the mask would scale the mask, too.
-      if (scaled || found.mask != kNoValue) return false;
+      if (scaled) return false;
       const ValueId scores_in = node.op->name == "Add"     ? AddedTo(node, scores, found)
                                 : node.op->name == "Where" ? PutInto(node, scores, found)
                                                            : kNoValue;
@@ -160,18 +197,16 @@ class AttentionRecogniser {
     return uses_.Single(id) && ShapeOf(id).ranked() && ShapeOf(id).rank() == scores.rank() &&
            FitsScores(id, scores) && ProducerOf(id) != kNoNode;
   }
-  // Whether a value is a product of two values, perhaps scaled.
-  bool ComesFromProduct(ValueId id) const {
-    for (int steps = 0; steps < 4; ++steps) {
-      const NodeId producer = ProducerOf(id);
-      if (producer == kNoNode || !uses_.Single(id)) return false;
-      const Node& node = graph_.node(producer);
-      if (IsPlainProduct(node)) return true;
-      const auto factor = ScaledBy(node);
-      if (!factor) return false;
-      id = factor->x;
-    }
-    return false;
+  // Whether a value is a product of two values, perhaps scaled and masked.
+  bool ComesFromProduct(ValueId id, int most_steps = 4) const {
+    const NodeId producer = ProducerOf(id);
+    if (producer == kNoNode || !uses_.Single(id) || most_steps == 0) return false;
+    const Node& node = graph_.node(producer);
+    if (IsPlainProduct(node)) return true;
+    if (const auto factor = ScaledBy(node)) return ComesFromProduct(factor->x, most_steps - 1);
+    if (node.op->name != "Add" && node.op->name != "Where") return false;
+    return std::any_of(node.inputs.end() - 2, node.inputs.end(),
+                       [&](ValueId operand) { return ComesFromProduct(operand, most_steps - 1); });
   }
 
   ValueId AddedTo(const Node& node, const PartialShape& scores, Found& found) {
@@ -181,7 +216,7 @@ class AttentionRecogniser {
           !FitsScores(mask, scores)) {
         continue;
       }
-      found.mask = mask;
+      found.masks.push_back({.added = mask});
       return node.inputs[i];
     }
     return kNoValue;
@@ -199,15 +234,7 @@ class AttentionRecogniser {
           !ComesFromProduct(node.inputs[i]) || ShapeOf(other).rank() > scores.rank()) {
         continue;
       }
-      const DType dtype = graph_.fact(node.outputs[0]).dtype;
-      auto zero = ScalarOf(dtype, 0), least = ScalarOf(dtype, *number);
-      if (!zero.ok() || !least.ok()) return kNoValue;
-      std::vector<ValueId> inputs = {condition, kNoValue, kNoValue};
-      inputs[i] = patch_.AddConstant(*std::move(zero));
-      inputs[3 - i] = patch_.AddConstant(*std::move(least));
-      auto mask = patch_.Add("Where", {}, inputs, {ProducerOf(node.outputs[0])});
-      if (!mask.ok()) return kNoValue;
-      found.mask = *mask;
+      found.masks.push_back({.where = &node, .scores_at = i, .number = *number});
       return node.inputs[i];
     }
     return kNoValue;
@@ -226,16 +253,27 @@ class AttentionRecogniser {
         if (!fact.shape[a].Same(q.shape[a])) return false;
       }
     }
-    return patch_.fact(found.mask == kNoValue ? found.q : found.mask).dtype == q.dtype;
+    return std::all_of(found.masks.begin(), found.masks.end(), [&](const Mask& mask) {
+      const ValueId id = mask.where != nullptr ? mask.where->outputs[0] : mask.added;
+      return graph_.fact(id).dtype == q.dtype;
+    });
   }
 
-  // q, k or v before any factors, which go into the scale.
-  ValueId Unscaled(ValueId id, double* scale) const {
+  // q or k before any factors, which go into the scale, also those in front of a transpose.
+  Result<ValueId> Unscaled(ValueId id, double* scale, const std::vector<NodeId>& from) {
     while (ProducerOf(id) != kNoNode) {
-      const auto factor = ScaledBy(graph_.node(ProducerOf(id)));
-      if (!factor) break;
-      *scale *= factor->factor;
-      id = factor->x;
+      const Node& node = graph_.node(ProducerOf(id));
+      if (const auto factor = ScaledBy(node)) {
+        *scale *= factor->factor;
+        id = factor->x;
+        continue;
+      }
+      if (node.op->name != "Transpose" || node.inputs.size() < 2) break;
+      double factor = 1;
+      ONCILLA_ASSIGN(const ValueId x, Unscaled(node.inputs[0], &factor, from));
+      if (x == node.inputs[0]) break;
+      *scale *= factor;
+      return patch_.Add("Transpose", node.attrs, {x, node.inputs[1]}, from);
     }
     return id;
   }
@@ -299,21 +337,44 @@ class AttentionRecogniser {
     return patch_.Add("Unsqueeze", {}, {id, at}, from);
   }
 
-  // The mask with rank 4. For scores of rank 3, the second axis is that of the only head.
-  Result<ValueId> Mask(const Found& found, int rank, const std::vector<NodeId>& from) {
-    if (found.mask == kNoValue) return kNoValue;
-    ValueId mask = found.mask;
+  // What is added to the scores for one mask.
+  Result<ValueId> Added(const Mask& mask) {
+    if (mask.where == nullptr) return mask.added;
+    const Node& where = *mask.where;
+    const DType dtype = graph_.fact(where.outputs[0]).dtype;
+    ONCILLA_ASSIGN(Tensor zero, ScalarOf(dtype, 0));
+    ONCILLA_ASSIGN(Tensor hidden, ScalarOf(dtype, mask.number));
+    std::vector<ValueId> inputs = {where.inputs[0], kNoValue, kNoValue};
+    inputs[mask.scores_at] = patch_.AddConstant(std::move(zero));
+    inputs[3 - mask.scores_at] = patch_.AddConstant(std::move(hidden));
+    return patch_.Add("Where", {}, inputs, {ProducerOf(where.outputs[0])});
+  }
+
+  // The sum of all masks with rank 4. For scores of rank 3, the second axis is that of the only
+  // head.
+  Result<ValueId> AllMasks(const Found& found, int rank, const std::vector<NodeId>& from) {
+    ValueId sum = kNoValue;
+    for (const Mask& mask : found.masks) {
+      ONCILLA_ASSIGN(const ValueId added, Added(mask));
+      if (sum == kNoValue) {
+        sum = added;
+      } else {
+        ONCILLA_ASSIGN(sum, patch_.Add("Add", {}, {sum, added}, from));
+      }
+    }
+    if (sum == kNoValue) return sum;
     std::vector<int64_t> axes;
-    const int own = patch_.fact(mask).shape.rank();
+    const int own = patch_.fact(sum).shape.rank();
     for (int64_t a = 0; a < rank - own; ++a) axes.push_back(a);
-    ONCILLA_ASSIGN(mask, Unsqueezed(mask, axes, from));
-    return rank == 3 ? Unsqueezed(mask, {1}, from) : mask;
+    ONCILLA_ASSIGN(sum, Unsqueezed(sum, axes, from));
+    return rank == 3 ? Unsqueezed(sum, {1}, from) : sum;
   }
 
   Status Put(const Found& found, int rank) {
     const std::vector<NodeId>& from = found.nodes;
     double scale = found.scale;
-    ValueId q = Unscaled(found.q, &scale), k = Unscaled(found.k, &scale), v = found.v;
+    ONCILLA_ASSIGN(const ValueId q, Unscaled(found.q, &scale, from));
+    ONCILLA_ASSIGN(ValueId k, Unscaled(found.k, &scale, from));
     if (!std::isfinite(scale) || scale == 0) return Status();
     if (found.keys_transposed) {
       std::vector<int64_t> perm = {0, 1, 3, 2};
@@ -322,8 +383,9 @@ class AttentionRecogniser {
       ONCILLA_ASSIGN(k, patch_.Add("Transpose", {}, {k, order}, from));
     }
     AttrMap attrs = {{"scale", scale}};
-    ONCILLA_ASSIGN(const ValueId mask, Mask(found, rank, from));
-    std::vector<ValueId> inputs = {q, k, v};
+    if (found.zero_blind) attrs["zero_blind"] = true;
+    ONCILLA_ASSIGN(const ValueId mask, AllMasks(found, rank, from));
+    std::vector<ValueId> inputs = {q, k, found.v};
     if (mask != kNoValue) inputs.push_back(mask);
     if (rank == 4) return PutHeads(found.y, std::move(attrs), std::move(inputs), from);
     for (size_t i = 0; i < 3; ++i) {

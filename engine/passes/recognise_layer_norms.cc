@@ -1,7 +1,8 @@
 // Layer norms written as several nodes (two means, a difference, a root, scale and offset) become
-// LayerNorm. A subgraph with two means over the last axis and one input yields the candidates for
-// epsilon, scale and offset among its constants; evaluating it then proves which is which. That
-// covers every form that frameworks write, in any order.
+// LayerNorm, and those by the root of the mean square alone (one mean, a root, scale) RmsNorm. A
+// subgraph with as many means over the last axis and one input yields the candidates for epsilon,
+// scale and offset among its constants; evaluating it then proves which is which. That covers every
+// form that frameworks write, in any order.
 #include <cmath>
 
 #include "engine/passes/pass.h"
@@ -12,6 +13,14 @@ namespace {
 
 constexpr size_t kMaxNodes = 16;
 constexpr double kTolerance = 1e-4;
+
+// What is looked for. A layer norm contains the other norm of its differences, so it comes first.
+struct Norm {
+  const char* op;
+  int means;
+  size_t most_vectors;
+};
+constexpr Norm kNorms[] = {{"LayerNorm", 2, 2}, {"RmsNorm", 1, 1}};
 
 struct Candidates {
   std::vector<double> epsilons;
@@ -29,18 +38,26 @@ class LayerNormRecogniser {
     for (uint32_t n = static_cast<uint32_t>(graph_.nodes().size()); n-- > 0;) {
       const Node& node = graph_.node(NodeId{n});
       if (taken[n] || node.op->elementwise == nullptr) continue;
-      for (const Subgraph& subgraph :
-           SubgraphsBefore(graph_, uses_, node.outputs[0], belongs, kMaxNodes)) {
-        ONCILLA_ASSIGN(const bool replaced, Replace(subgraph));
-        if (!replaced) continue;
-        for (uint32_t member : subgraph.nodes) taken[member] = true;
-        break;
-      }
+      const auto subgraphs = SubgraphsBefore(graph_, uses_, node.outputs[0], belongs, kMaxNodes);
+      ONCILLA_ASSIGN(const Subgraph* replaced, ReplaceOne(subgraphs));
+      if (replaced == nullptr) continue;
+      for (uint32_t member : replaced->nodes) taken[member] = true;
     }
     return Status();
   }
 
  private:
+  // The subgraph that became a norm, if any.
+  Result<const Subgraph*> ReplaceOne(const std::vector<Subgraph>& subgraphs) {
+    for (const Norm& norm : kNorms) {
+      for (const Subgraph& subgraph : subgraphs) {
+        ONCILLA_ASSIGN(const bool replaced, Replace(subgraph, norm));
+        if (replaced) return &subgraph;
+      }
+    }
+    return nullptr;
+  }
+
   bool Belongs(const Node& node) const {
     if (node.outputs.empty()) return false;
     const Fact& out = graph_.fact(node.outputs[0]);
@@ -79,27 +96,30 @@ class LayerNormRecogniser {
     return out;
   }
 
-  Result<bool> Replace(const Subgraph& subgraph) {
+  Result<bool> Replace(const Subgraph& subgraph, const Norm& norm) {
     int means = 0;
     for (uint32_t n : subgraph.nodes) means += IsMean(graph_.node(NodeId{n}));
     const Fact& x = graph_.fact(subgraph.entry);
     const PartialShape& y = graph_.fact(subgraph.exit).shape;
-    if (means != 2 || x.dtype != DType::kF32 || !x.shape.ranked() || !y.ranked() ||
+    if (means != norm.means || x.dtype != DType::kF32 || !x.shape.ranked() || !y.ranked() ||
         x.shape.rank() < 1 || x.shape.rank() != y.rank()) {
       return false;
     }
     const Dim last = x.shape[x.shape.rank() - 1];
     if (!last.known() || last.size < 2 || !last.Same(y[y.rank() - 1])) return false;
     const Candidates candidates = CandidatesOf(subgraph, last.size);
-    if (candidates.vectors.size() > 2) return false;
+    if (candidates.vectors.size() > norm.most_vectors) return false;
     for (double epsilon : candidates.epsilons) {
       const Tensor probe = Rows(last.size, epsilon, x.shape.rank());
       auto wanted = ComputeSubgraph(graph_, subgraph, probe, cpu_);
       if (!wanted.ok() || wanted->desc() != probe.desc()) return false;
       for (const auto& [scale, offset] : Roles(candidates.vectors)) {
-        ONCILLA_ASSIGN(const bool same, Matches(probe, *wanted, epsilon, last.size, scale, offset));
+        if (offset != kNoValue && norm.most_vectors < 2) continue;
+        const AttrMap attrs = {{"axis", int64_t{-1}}, {"epsilon", epsilon}};
+        ONCILLA_ASSIGN(const bool same,
+                       Matches(norm.op, attrs, probe, *wanted, last.size, scale, offset));
         if (!same) continue;
-        ONCILLA_TRY(Put(subgraph, epsilon, last.size, scale, offset));
+        ONCILLA_TRY(Put(norm.op, attrs, subgraph, last.size, scale, offset));
         return true;
       }
     }
@@ -133,10 +153,9 @@ class LayerNormRecogniser {
     return Tensor::Of<float>(DType::kF32, shape, values);
   }
 
-  Result<bool> Matches(const Tensor& probe, const Tensor& wanted, double epsilon, int64_t size,
-                       ValueId scale, ValueId offset) {
-    const OpDef* op = graph_.ops().Find("LayerNorm");
-    const AttrMap attrs = {{"axis", int64_t{-1}}, {"epsilon", epsilon}};
+  Result<bool> Matches(const char* name, const AttrMap& attrs, const Tensor& probe,
+                       const Tensor& wanted, int64_t size, ValueId scale, ValueId offset) {
+    const OpDef* op = graph_.ops().Find(name);
     std::vector<Tensor> in = {probe, Tensor(), Tensor()};
     Facts facts = {Fact::Of(probe.desc()), Fact::Absent(), Fact::Absent()};
     const ValueId vectors[] = {scale, offset};
@@ -147,12 +166,12 @@ class LayerNormRecogniser {
     }
     while (facts.back().absent()) facts.pop_back(), in.pop_back();
     const Facts out = {facts[0]};
-    ONCILLA_ASSIGN(const auto y, cpu_.Evaluate({op, &attrs, facts, out, "LayerNorm"}, in));
+    ONCILLA_ASSIGN(const auto y, cpu_.Evaluate({op, &attrs, facts, out, name}, in));
     return Agree(y[0], wanted, kTolerance);
   }
 
-  Status Put(const Subgraph& subgraph, double epsilon, int64_t size, ValueId scale,
-             ValueId offset) {
+  Status Put(const char* name, const AttrMap& attrs, const Subgraph& subgraph, int64_t size,
+             ValueId scale, ValueId offset) {
     const NodeId exit = graph_.value(subgraph.exit).producer;
     std::vector<NodeId> from = {exit};
     for (uint32_t n : subgraph.nodes) {
@@ -164,9 +183,7 @@ class LayerNormRecogniser {
       inputs[i] = patch_.AddConstant(graph_.fact(inputs[i]).value.Reshaped({size}));
     }
     while (inputs.back() == kNoValue) inputs.pop_back();
-    ONCILLA_ASSIGN(
-        const ValueId y,
-        patch_.Add("LayerNorm", {{"axis", int64_t{-1}}, {"epsilon", epsilon}}, inputs, from));
+    ONCILLA_ASSIGN(const ValueId y, patch_.Add(name, attrs, inputs, from));
     return patch_.Replace(subgraph.exit, y);
   }
 

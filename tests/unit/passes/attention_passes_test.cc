@@ -132,6 +132,50 @@ TEST(RecogniseAttention, MasksThatAreAddedOrPutIn) {
   EXPECT_EQ(CountOps(after, "Attention"), 3) << Print(after);
 }
 
+// Positions and padding, each with its own mask.
+TEST(RecogniseAttention, SeveralMasksAreAddedUp) {
+  Written w(Shape{2, 5, 6});
+  const ValueId q = w.Heads(w.x, 2), k = w.Heads(w.x, 2), v = w.Heads(w.x, 2);
+  const ValueId bias = w.t.Input("bias", Shape{2, 5, 5}), pad = w.t.Input("pad", Shape{2, 1, 1, 5});
+  const ValueId seen =
+      w.t.Add("Greater", {w.t.Input("seen", Shape{5, 5}), w.t.Floats({}, {-0.5f})});
+  const ValueId none = w.t.Floats({}, {std::numeric_limits<float>::lowest()});
+  const ValueId s = w.t.Add("Add", {w.Scores(q, k), bias});
+  w.t.Output("y", w.Join(w.Mix(w.t.Add("Add", {pad, w.t.Add("Where", {seen, s, none})}), v)));
+  const Graph after = RunAndCompare(w.t.graph(), kAll);
+  EXPECT_EQ(CountOps(after, "Attention"), 1) << Print(after);
+  EXPECT_EQ(CountOps(after, "Softmax"), 0);
+}
+
+// As PyTorch exports scaled_dot_product_attention: both operands carry the root of the factor, in
+// front of their transposes, and queries without a key give zeros.
+TEST(RecogniseAttention, SoftmaxThatTurnsNanToZero) {
+  Written w(Shape{1, 5, 6});
+  const auto heads = [&](std::vector<int64_t> order) {
+    ValueId y = w.t.Add("Reshape", {w.Project(w.x, 2), w.t.Ints({1, 5, 2, 4})});
+    y = w.t.Add("Mul", {y, w.t.Floats({}, {0.5f})});
+    return w.t.Transpose(y, std::move(order));
+  };
+  const ValueId q = heads({0, 2, 1, 3}), k = heads({0, 2, 3, 1}), v = w.Heads(w.x, 2);
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  std::vector<float> mask(25);
+  for (size_t i = 0; i < 25; ++i) mask[i] = i / 5 == 3 || i % 5 > i / 5 ? kNone : 0;
+  const ValueId s = w.t.Add("Add", {w.t.Add("MatMul", {q, k}), w.t.Floats({1, 1, 5, 5}, mask)});
+  const ValueId weights = w.t.Add("Softmax", {s});
+  const ValueId safe =
+      w.t.Add("Where", {w.t.Add("IsNaN", {weights}), w.t.Floats({}, {0}), weights});
+  w.t.Output("y", w.Join(w.t.Add("MatMul", {safe, v})));
+  const Graph after = RunAndCompare(w.t.graph(), kAll);
+  const Node* op = Only(after, "Attention");
+  ASSERT_NE(op, nullptr) << Print(after);
+  EXPECT_TRUE(std::get<bool>(op->attrs.at("zero_blind")));
+  EXPECT_DOUBLE_EQ(std::get<double>(op->attrs.at("scale")), 0.25);
+  for (const char* gone : {"Where", "IsNaN", "Mul", "Transpose"}) {
+    EXPECT_EQ(CountOps(after, gone), 0) << Print(after);
+  }
+  EXPECT_EQ(CountOps(after, "MatMul"), 1) << Print(after);
+}
+
 TEST(RecogniseAttention, FactorsOfQueriesAndKeys) {
   Written w(Shape{1, 5, 6});
   const auto half = [&](ValueId id) { return w.t.Add("Mul", {id, w.t.Floats({}, {0.5f})}); };
@@ -201,6 +245,12 @@ TEST(RecogniseAttention, WhatIsSomethingElseStays) {
     const ValueId seen = w.t.Add("Greater", {w.t.Input("seen", Shape{5, 5}), w.t.Floats({}, {0})});
     const ValueId s = w.t.Add("Where", {seen, w.Scores(q, k), w.t.Floats({}, {-3})});
     w.t.Output("y", w.Mix(s, v));
+  });
+  stays([](Written& w, ValueId q, ValueId k, ValueId v) {  // something else instead of NaN
+    const ValueId weights = w.t.Add("Softmax", {w.Scores(q, k)});
+    const ValueId one =
+        w.t.Add("Where", {w.t.Add("IsNaN", {weights}), w.t.Floats({}, {1}), weights});
+    w.t.Output("y", w.t.Add("MatMul", {one, v}));
   });
   stays([](Written& w, ValueId q, ValueId, ValueId v) {  // keys that stretch over the samples
     const ValueId one = w.t.Input("one", Shape{1, 1, 5, 4});

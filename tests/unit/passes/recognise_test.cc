@@ -205,6 +205,40 @@ TEST_F(LayerNorms, AloneAndWithAnOffsetOnly) {
   }
 }
 
+// As exporters write those of language models: x / sqrt(mean(x^2) + epsilon) * scale.
+TEST_F(LayerNorms, ByTheRootOfTheMeanSquare) {
+  for (const bool reciprocal : {false, true}) {
+    Formula f({4, 5});
+    const ValueId v = f.mean(f("Pow", {f.x, f.number(2)}));
+    const ValueId root = f("Sqrt", {f("Add", {v, f.number(1e-6f)})});
+    const ValueId n = reciprocal ? f("Mul", {f.x, f("Reciprocal", {root})}) : f("Div", {f.x, root});
+    const Graph graph = f.Finish(f("Mul", {f.vector(scale_, {5}), n}));
+    const Graph after = Recognised(graph);
+    EXPECT_EQ(OpsOf(after), "RmsNorm");
+    ExpectSameResults(graph, after, 1e-5);
+  }
+}
+
+// The differences from the mean are normed by their mean square; together that is a layer norm.
+TEST_F(LayerNorms, ALayerNormWithoutAnOffsetIsOneNode) {
+  Formula f({4, 5});
+  const ValueId d = f("Sub", {f.x, f.mean(f.x)});
+  const ValueId v = f.mean(f("Square", {d}));
+  const ValueId n = f("Div", {d, f("Sqrt", {f("Add", {v, f.number(1e-5f)})})});
+  EXPECT_EQ(OpsOf(Recognised(f.Finish(f("Mul", {n, f.vector(scale_, {5})})))), "LayerNorm");
+}
+
+// The other norm has no offset, and an offset before the scale is not one behind it.
+TEST_F(LayerNorms, AnOffsetStaysBehindTheRootOfTheMeanSquare) {
+  Formula f({4, 5});
+  const ValueId v = f.mean(f("Square", {f.x}));
+  const ValueId n = f("Mul", {f.x, f("Rsqrt", {f("Add", {v, f.number(1e-6f)})})});
+  const Graph graph = f.Finish(f("Add", {n, f.vector(offset_, {5})}));
+  const Graph after = Recognised(graph);
+  EXPECT_EQ(OpsOf(after), "RmsNorm Add");
+  ExpectSameResults(graph, after, 1e-5);
+}
+
 // Constants stay where the model's file has them, at any address.
 TEST_F(LayerNorms, WithAnEpsilonAtAnOddAddress) {
   Formula f({4, 5});
