@@ -214,7 +214,7 @@ class ProjectionMerger {
     attrs["size"] = size;
     attrs["value_size"] = value_size;
     attrs["columns"] = columns;
-    if (!Accepted(attrs, inputs, id)) return Status();
+    if (!AcceptedEverywhere(graph_, context_, patch_, "Attention", attrs, inputs)) return Status();
     ONCILLA_ASSIGN(const ValueId result, patch_.Add("Attention", attrs, inputs, {id}));
     return patch_.Replace(node.outputs[0], result);
   }
@@ -234,18 +234,6 @@ class ProjectionMerger {
     ONCILLA_ASSIGN(const ValueId sizes,
                    patch_.Add("Concat", {{"axis", int64_t{0}}}, {rows, ints({width})}, from));
     return patch_.Add("Reshape", {}, {y, sizes}, from);
-  }
-
-  bool Accepted(const AttrMap& attrs, std::span<const ValueId> inputs, NodeId id) const {
-    const Node& node = graph_.node(id);
-    Facts in;
-    for (ValueId value : inputs) in.push_back(patch_.fact(value));
-    const auto out = InferNode(graph_.ops(), node.name, node.op->name, attrs, in);
-    if (!out.ok()) return false;
-    for (Device* device : context_.devices) {
-      if (!device->CanRun({node.op, &attrs, in, *out, node.name}).ok()) return false;
-    }
-    return true;
   }
 
   const Graph& graph_;

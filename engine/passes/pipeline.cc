@@ -26,6 +26,7 @@ std::span<const Pass> GraphPasses() {
       {"recognise recurrent", &RecogniseRecurrent},
       {"recognise attention", &RecogniseAttention},
       {"merge projections", &MergeProjections},
+      {"read columns", &ReadColumns},
   };
   return kPasses;
 }

@@ -391,7 +391,7 @@ class AttentionRecogniser {
     for (size_t i = 0; i < 3; ++i) {
       ONCILLA_ASSIGN(inputs[i], Unsqueezed(inputs[i], {1}, from));
     }
-    if (!Accepted(attrs, inputs)) return Status();
+    if (!AcceptedEverywhere(graph_, context_, patch_, "Attention", attrs, inputs)) return Status();
     ONCILLA_ASSIGN(ValueId result, patch_.Add("Attention", attrs, inputs, from));
     const ValueId at = patch_.AddConstant(Tensor::Int64s(std::vector<int64_t>{1}));
     ONCILLA_ASSIGN(result, patch_.Add("Squeeze", {}, {result, at}, from));
@@ -435,7 +435,7 @@ class AttentionRecogniser {
     }
     const Node* joins = AttrOr(attrs, "joined", false) ? nullptr : JoiningTranspose(y);
     if (joins != nullptr) attrs["joined"] = true;
-    if (!Accepted(attrs, inputs)) return Status();
+    if (!AcceptedEverywhere(graph_, context_, patch_, "Attention", attrs, inputs)) return Status();
     ONCILLA_ASSIGN(ValueId result, patch_.Add("Attention", attrs, inputs, from));
     if (joins == nullptr) return patch_.Replace(y, result);
     const ValueId apart = joins->outputs[0];
@@ -512,19 +512,6 @@ class AttentionRecogniser {
       joins = &reader;
     }
     return joins;
-  }
-
-  // Whether inference accepts it and every device could compute it, since placement comes later.
-  bool Accepted(const AttrMap& attrs, std::span<const ValueId> inputs) const {
-    Facts in;
-    for (ValueId id : inputs) in.push_back(patch_.fact(id));
-    const auto out = InferNode(graph_.ops(), "attention", "Attention", attrs, in);
-    if (!out.ok()) return false;
-    const NodeView view{graph_.ops().Find("Attention"), &attrs, in, *out, "attention"};
-    for (Device* device : context_.devices) {
-      if (!device->CanRun(view).ok()) return false;
-    }
-    return true;
   }
 
   const Graph& graph_;

@@ -1,4 +1,6 @@
-// No-ops: Identity, casts to the same type, reshapes and transposes that change nothing.
+// No-ops: Identity, casts to the same type, and movements that change nothing.
+#include <algorithm>
+
 #include "engine/passes/axis_order.h"
 #include "engine/passes/pass.h"
 
@@ -13,6 +15,13 @@ bool SameShape(const PartialShape& a, const PartialShape& b) {
   return true;
 }
 
+// Whether an input is a constant whose numbers all pass the test.
+template <typename Test>
+bool AllOf(const Graph& graph, const Node& node, size_t input, Test test) {
+  const auto numbers = NeedInts(graph.fact(node.inputs[input]), "numbers");
+  return numbers.ok() && std::all_of(numbers->begin(), numbers->end(), test);
+}
+
 bool DoesNothing(const Graph& graph, const Node& node) {
   const Fact &in = graph.fact(node.inputs[0]), &out = graph.fact(node.outputs[0]);
   if (node.op->name == "Identity") return true;
@@ -20,6 +29,16 @@ bool DoesNothing(const Graph& graph, const Node& node) {
   if (node.op->name == "Transpose") {
     const auto order = OrderOf(graph, node);
     return order.has_value() && IsSameOrder(*order);
+  }
+  if (node.op->name == "Concat") return node.inputs.size() == 1;
+  if (node.op->name == "Expand") return SameShape(in.shape, out.shape);
+  if (node.op->name == "Pad") {
+    return AllOf(graph, node, 1, [](int64_t pad) { return pad == 0; });
+  }
+  if (node.op->name == "Slice") {  // a negative step turns an axis round
+    return SameShape(in.shape, out.shape) &&
+           (node.inputs.size() < 5 || node.inputs[4] == kNoValue ||
+            AllOf(graph, node, 4, [](int64_t step) { return step > 0; }));
   }
   return node.op->traits.is_view && SameShape(in.shape, out.shape);
 }

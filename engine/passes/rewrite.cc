@@ -1,6 +1,8 @@
 // Queries on graphs.
 #include "engine/passes/rewrite.h"
 
+#include <algorithm>
+
 namespace oncilla {
 
 Uses::Uses(const Graph& graph) : counts_(graph.values().size()) {
@@ -42,6 +44,18 @@ std::string StringAttr(const Node& node, std::string_view name, std::string_view
   if (it == node.attrs.end()) return std::string(otherwise);
   const auto* value = std::get_if<std::string>(&it->second);
   return value == nullptr ? std::string(otherwise) : *value;
+}
+
+bool AcceptedEverywhere(const Graph& graph, const PassContext& context, const Patch& patch,
+                        std::string_view op, const AttrMap& attrs,
+                        std::span<const ValueId> inputs) {
+  Facts in;
+  for (ValueId id : inputs) in.push_back(patch.fact(id));
+  const auto out = InferNode(graph.ops(), op, op, attrs, in);
+  if (!out.ok()) return false;
+  const NodeView view{graph.ops().Find(op), &attrs, in, *out, op};
+  return std::all_of(context.devices.begin(), context.devices.end(),
+                     [&](Device* device) { return device->CanRun(view).ok(); });
 }
 
 int ConstantInput(const Graph& graph, const Node& node) {

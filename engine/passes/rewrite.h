@@ -1,10 +1,12 @@
 // Small queries on a graph that several passes share.
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/passes/pass.h"
 
 namespace oncilla {
 
@@ -29,6 +31,11 @@ NodeId IdOf(const Graph& graph, ValueId output);
 int64_t IntAttr(const Node& node, std::string_view name, int64_t otherwise);
 bool BoolAttr(const Node& node, std::string_view name, bool otherwise);
 std::string StringAttr(const Node& node, std::string_view name, std::string_view otherwise);
+
+// Whether inference accepts an `op` that reads these values of the graph or the patch, and every
+// device could compute it, since placement comes later.
+bool AcceptedEverywhere(const Graph& graph, const PassContext& context, const Patch& patch,
+                        std::string_view op, const AttrMap& attrs, std::span<const ValueId> inputs);
 
 // The index of the constant input of a binary node; -1 unless exactly one input is constant.
 int ConstantInput(const Graph& graph, const Node& node);

@@ -14,8 +14,9 @@ using namespace testing;
 
 const Pass kRecognise{"recognise attention", &RecogniseAttention},
     kMerge{"merge projections", &MergeProjections}, kSimplify{"simplify", &Simplify},
-    kRemove{"remove no-ops", &RemoveNoOps}, kMovements{"merge movements", &MergeMovements};
-const std::vector<Pass> kAll = {kRemove, kSimplify, kMovements, kRecognise, kMerge};
+    kRemove{"remove no-ops", &RemoveNoOps}, kMovements{"merge movements", &MergeMovements},
+    kColumns{"read columns", &ReadColumns};
+const std::vector<Pass> kAll = {kRemove, kSimplify, kMovements, kRecognise, kMerge, kColumns};
 
 // An encoder's attention over x [batch, rows, width].
 struct Written {
@@ -260,6 +261,75 @@ TEST(RecogniseAttention, WhatIsSomethingElseStays) {
     const ValueId s = w.t.Add("MatMul", {q, k}, {{"transpose_b", true}});
     w.t.Output("y", w.Mix(w.t.Add("Mul", {s, w.t.Weights({5})}), v));
   });
+}
+
+// One product of all three, cut as rows or after the heads were moved to the front.
+TEST(ReadColumns, OfOneProduct) {
+  const auto check = [](auto&& cut) {
+    Written w(Shape{2, 5, 6});
+    const ValueId all =
+        w.t.Add("Add", {w.t.Add("MatMul", {w.x, w.t.Weights({6, 24})}), w.t.Weights({24})});
+    const std::vector<ValueId> parts = cut(w, all);
+    w.t.Output("y", w.Join(w.Mix(w.Scores(parts[0], parts[1]), parts[2])));
+    const Graph after = RunAndCompare(w.t.graph(), kAll);
+    for (const char* gone : {"Split", "Slice", "Gather", "Squeeze", "Transpose", "Reshape"}) {
+      EXPECT_EQ(CountOps(after, gone), 0) << Print(after);
+    }
+    const Node* op = Only(after, "Attention");
+    ASSERT_NE(op, nullptr) << Print(after);
+    EXPECT_EQ(std::get<std::vector<int64_t>>(op->attrs.at("columns")),
+              (std::vector<int64_t>{0, 8, 16}));
+  };
+  const AttrMap last = {{"axis", int64_t{-1}}};
+  check([&](Written& w, ValueId all) {
+    std::vector<ValueId> parts = w.t.AddAll("Split", {all, w.t.Ints({8, 8, 8})}, last);
+    for (ValueId& part : parts) part = w.Split(part, 2);
+    return parts;
+  });
+  check([&](Written& w, ValueId all) {
+    std::vector<ValueId> parts;
+    for (const auto& [from, to] : {std::pair{0, 8}, std::pair{8, 16}, std::pair{-8, 100}}) {
+      parts.push_back(w.Split(
+          w.t.Add("Slice", {all, w.t.Ints({from}), w.t.Ints({to}), w.t.Ints({2}), w.t.Ints({1})}),
+          2));
+    }
+    return parts;
+  });
+  const auto moved = [](Written& w, ValueId all) {
+    return w.t.Transpose(w.t.Add("Reshape", {all, w.t.Ints({2, 5, 3, 2, 4})}), {2, 0, 3, 1, 4});
+  };
+  check([&](Written& w, ValueId all) {
+    const ValueId front = moved(w, all);
+    std::vector<ValueId> parts;
+    for (int64_t i : {0, 1, -1}) {
+      parts.push_back(w.t.Add("Gather", {front, w.t.Constant<int64_t>(DType::kI64, {}, {i})},
+                              {{"axis", int64_t{0}}}));
+    }
+    return parts;
+  });
+  check([&](Written& w, ValueId all) {
+    auto parts =
+        w.t.AddAll("Split", {moved(w, all)}, {{"axis", int64_t{0}}, {"parts", int64_t{3}}});
+    for (ValueId& part : parts) part = w.t.Add("Squeeze", {part, w.t.Ints({0})});
+    return parts;
+  });
+}
+
+// Rows that alternate between the three are no columns.
+TEST(ReadColumns, HeadsThatAlternateStay) {
+  Written w(Shape{2, 5, 6});
+  const ValueId all = w.t.Add("MatMul", {w.x, w.t.Weights({6, 24})});
+  const ValueId front =
+      w.t.Transpose(w.t.Add("Reshape", {all, w.t.Ints({2, 5, 2, 3, 4})}), {3, 0, 2, 1, 4});
+  std::vector<ValueId> parts;
+  for (int64_t i : {0, 1, 2}) {
+    parts.push_back(w.t.Add("Gather", {front, w.t.Constant<int64_t>(DType::kI64, {}, {i})},
+                            {{"axis", int64_t{0}}}));
+  }
+  w.t.Output("y", w.Join(w.Mix(w.Scores(parts[0], parts[1]), parts[2])));
+  const Graph after = RunAndCompare(w.t.graph(), kAll);
+  EXPECT_EQ(CountOps(after, "Gather"), 3) << Print(after);
+  EXPECT_EQ(CountOps(after, "Attention"), 1);
 }
 
 TEST(MergeProjections, WeightsThatOthersReadStay) {

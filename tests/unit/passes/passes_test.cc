@@ -41,11 +41,14 @@ TEST(RemoveNoOps, WhatChangesNothing) {
   x = t.Add("Cast", {x}, {{"to", DType::kF32}});
   x = t.Transpose(x, {0, 1});
   x = t.Add("Reshape", {x, t.Ints({0, 3})}, {{"zero_copies", true}});
+  x = t.Add("Pad", {x, t.Ints({0, 0, 0, 0})});
+  x = t.Add("Concat", {x}, {{"axis", int64_t{0}}});
+  x = t.Add("Slice", {x, t.Ints({0}), t.Ints({3}), t.Ints({1}), t.Ints({1})});
   t.Output("y", t.Add("Relu", {x}));
   const Graph after = After(t, {kRemove});
   EXPECT_EQ(Print(after),
             "input  %0 x f32[n,3]\n"
-            "%1 f32[n,3] = Relu(%0) 'Relu5'\n"
+            "%1 f32[n,3] = Relu(%0) 'Relu8'\n"
             "output y %1\n");
 }
 
@@ -55,6 +58,15 @@ TEST(RemoveNoOps, WhatMayChangeSomethingStays) {
   const ValueId y = t.Add("Reshape", {x, t.Ints({-1, 3})});  // the size has no name
   t.Output("y", t.Add("Cast", {y}, {{"to", DType::kF64}}));
   EXPECT_EQ(Ops(After(t, {kRemove})), "Reshape Cast");
+
+  GraphText moves;
+  ValueId z = moves.Input("z", Shape{2, 3});
+  z = moves.Add("Pad", {z, moves.Ints({0, 1, 0, -1})});  // of the same size
+  z = moves.Add("Slice",
+                {z, moves.Ints({-1}), moves.Ints({-9}), moves.Ints({1}), moves.Ints({-1})});
+  z = moves.Add("Expand", {z, moves.Ints({1, 2, 3})});
+  moves.Output("y", moves.Add("Concat", {z, z}, {{"axis", int64_t{0}}}));
+  EXPECT_EQ(Ops(After(moves, {kRemove})), "Pad Slice Expand Concat");
 }
 
 TEST(LowerBatchNorm, BecomesAProductAndASum) {
