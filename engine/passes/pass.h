@@ -39,7 +39,7 @@ struct Pass {
   PassFunction run;
 };
 
-// Each in a file of its own name.
+// Each in a file of its own name, those of quantised networks in integers/.
 Status LowerBatchNorm(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldScales(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldScalesAhead(const Graph& graph, const PassContext& context, Patch& patch);

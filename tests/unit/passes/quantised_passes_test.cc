@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/graph/print.h"
-#include "engine/passes/quantised.h"
+#include "engine/passes/integers/quantised.h"
 #include "tests/unit/support/graph_text.h"
 
 namespace oncilla {

@@ -14,7 +14,7 @@
 #include "engine/ops/nn/conv.h"
 #include "engine/ops/nn/integer.h"
 #include "engine/passes/pass.h"
-#include "engine/passes/quantised.h"
+#include "engine/passes/integers/quantised.h"
 
 namespace oncilla {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "engine/ops/nn/resize.h"
 #include "engine/passes/pass.h"
-#include "engine/passes/quantised.h"
+#include "engine/passes/integers/quantised.h"
 
 namespace oncilla {
 namespace {

@@ -3,7 +3,7 @@
 // the CPU's reference kernels, and stored in a table.
 #include "engine/ops/op_set.h"
 #include "engine/passes/pass.h"
-#include "engine/passes/quantised.h"
+#include "engine/passes/integers/quantised.h"
 #include "engine/passes/subgraph.h"
 
 namespace oncilla {

@@ -11,7 +11,7 @@
 // pool divides by more than the padding, and nothing is changed.
 #include "engine/ops/nn/pool.h"
 #include "engine/passes/pass.h"
-#include "engine/passes/quantised.h"
+#include "engine/passes/integers/quantised.h"
 #include "engine/tensor/scalar.h"
 
 namespace oncilla {

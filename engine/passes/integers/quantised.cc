@@ -1,5 +1,5 @@
 // Reading quantisation parameters from graphs.
-#include "engine/passes/quantised.h"
+#include "engine/passes/integers/quantised.h"
 
 #include <algorithm>
 #include <cmath>
