@@ -46,6 +46,8 @@ class ABSL_LOCKABLE Mutex {
   template <class Wait>
   bool WaitWith(const Wait& wait) {
     std::unique_lock<std::mutex> lock(mutex_, std::adopt_lock);
+    // Waiting unlocks, too: what was changed before may be what another thread waits for.
+    if (waiting_ > 0) changed_.notify_all();
     ++waiting_;
     const bool ready = wait(lock);
     --waiting_;

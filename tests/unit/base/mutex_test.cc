@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -35,6 +36,28 @@ TEST(Mutex, EveryWaiterSeesTheConditionComeTrue) {
   }
   for (int i = 0; i < 3; ++i) counter.Add();
   for (std::thread& waiter : waiters) waiter.join();
+}
+
+// To wait is to unlock: what the waiting thread changed before may be what another waits for.
+TEST(Mutex, WaitingWakesOtherWaiters) {
+  Counter counter;
+  std::atomic<bool> locked = false;
+  std::thread other([&] {
+    MutexLock lock(&counter.mutex);
+    locked = true;
+    counter.mutex.Await(
+        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(counter.mutex) { return counter.value >= 1; });
+    ++counter.value;
+  });
+  while (!locked) std::this_thread::yield();
+  {
+    MutexLock lock(&counter.mutex);  // it is waiting now
+    ++counter.value;
+    EXPECT_TRUE(counter.mutex.AwaitUntil(
+        steady_clock::now() + std::chrono::seconds(10),
+        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(counter.mutex) { return counter.value == 2; }));
+  }
+  other.join();
 }
 
 TEST(Mutex, AwaitUntilGivesUpAtItsTimeAndNotBefore) {
