@@ -57,14 +57,6 @@ class ElementwiseFuser {
            !fixes_shapes_[Index(node.outputs[0])];
   }
 
-  static bool SameShape(const PartialShape& a, const PartialShape& b) {
-    if (a.rank() != b.rank()) return false;
-    for (int i = 0; i < a.rank(); ++i) {
-      if (!a[i].Same(b[i])) return false;
-    }
-    return true;
-  }
-
   // Whether a member of the group reads the value together with inputs that cannot broadcast it to
   // a larger shape. The value then has the member's shape, even if sizes are unknown.
   bool IsUnstretched(ValueId id, const std::set<uint32_t>& group) const {

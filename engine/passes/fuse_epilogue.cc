@@ -79,14 +79,6 @@ class EpilogueFuser {
     return true;
   }
 
-  static bool SameShape(const PartialShape& a, const PartialShape& b) {
-    if (a.rank() != b.rank()) return false;
-    for (int i = 0; i < a.rank(); ++i) {
-      if (!a[i].Same(b[i])) return false;
-    }
-    return true;
-  }
-
   const Graph& graph_;
   const PassContext& context_;
   const Uses uses_;

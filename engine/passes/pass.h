@@ -56,6 +56,7 @@ Status FuseRequantize(const Graph& graph, const PassContext& context, Patch& pat
 Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patch);
 Status MergeDuplicates(const Graph& graph, const PassContext& context, Patch& patch);
 Status MergeProjections(const Graph& graph, const PassContext& context, Patch& patch);
+Status MoveHeads(const Graph& graph, const PassContext& context, Patch& patch);
 Status ReadColumns(const Graph& graph, const PassContext& context, Patch& patch);
 Status MergeMovements(const Graph& graph, const PassContext& context, Patch& patch);
 Status NarrowStorage(const Graph& graph, const PassContext& context, Patch& patch);

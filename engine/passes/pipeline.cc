@@ -25,6 +25,7 @@ std::span<const Pass> GraphPasses() {
       {"recognise layer norms", &RecogniseLayerNorms},
       {"recognise recurrent", &RecogniseRecurrent},
       {"recognise attention", &RecogniseAttention},
+      {"move heads", &MoveHeads},
       {"merge projections", &MergeProjections},
       {"read columns", &ReadColumns},
   };

@@ -1,13 +1,10 @@
 // Attention written as several nodes becomes Attention: a product of queries and keys, factors,
-// masks, a softmax over the keys, and a product with the values. Transposes that move heads to the
-// front or back are absorbed by the op, which reads and writes heads in place; keys and values that
-// were repeated for the heads that share them are read unrepeated. The latter two also apply where
-// the op is Attention already.
+// masks, a softmax over the keys, and a product with the values. The op reads heads in front, as
+// they are there; move_heads.cc has it read them where they come from.
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
-#include "engine/ops/axes.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/rewrite.h"
 #include "engine/tensor/scalar.h"
@@ -27,11 +24,7 @@ class AttentionRecogniser {
   Status Run() {
     for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.node(NodeId{n});
-      if (node.op->name == "Softmax") {
-        ONCILLA_TRY(TryFrom(NodeId{n}));
-      } else if (node.op->name == "Attention") {
-        ONCILLA_TRY(TryLayout(NodeId{n}));
-      }
+      if (node.op->name == "Softmax") ONCILLA_TRY(TryFrom(NodeId{n}));
     }
     return Status();
   }
@@ -40,6 +33,9 @@ class AttentionRecogniser {
   // Added to the scores, or where(condition, scores, number) and the like, of which that is made.
   struct Mask {
     ValueId added = kNoValue;
+    // If not empty, samples are windows of images, [images * windows, heads, L, S], and the mask
+    // was added to [images, windows, heads, L, S]: these are the first two sizes there.
+    std::vector<int64_t> windows = {};
     const Node* where = nullptr;
     size_t scores_at = 0;  // which input of where
     double number = 0;     // what stands in for the scores
@@ -51,10 +47,13 @@ class AttentionRecogniser {
     ValueId q = kNoValue, k = kNoValue, v = kNoValue;
     bool keys_transposed = false;  // k is [.., size, S]
     std::vector<Mask> masks;
+    std::vector<ValueId> row_factors;  // of the scores, one for all keys each
     double scale = 1;
     bool zero_blind = false;  // queries without keys give zeros
     ValueId y = kNoValue;     // [.., L, value_size]
   };
+
+  static bool IsOneKnown(const Dim& dim) { return dim.known() && dim.size == 1; }
 
   const PartialShape& ShapeOf(ValueId id) const { return graph_.fact(id).shape; }
 
@@ -171,11 +170,17 @@ class AttentionRecogniser {
         at = factor->x;
         continue;
       }
+      if (const ValueId x = ScaledByRows(node, scores, found); x != kNoValue) {
+        scaled = true;
+        at = x;
+        continue;
+      }
       // Going backwards, a factor applied after the mask would scale the mask, too.
       if (scaled) return false;
-      const ValueId scores_in = node.op->name == "Add"     ? AddedTo(node, scores, found)
-                                : node.op->name == "Where" ? PutInto(node, scores, found)
-                                                           : kNoValue;
+      const ValueId scores_in = node.op->name == "Add"       ? AddedTo(node, scores, found)
+                                : node.op->name == "Where"   ? PutInto(node, scores, found)
+                                : node.op->name == "Reshape" ? AddedToWindows(node, scores, found)
+                                                             : kNoValue;
       if (scores_in == kNoValue) return false;
       at = scores_in;
     }
@@ -204,7 +209,8 @@ class AttentionRecogniser {
     const Node& node = graph_.node(producer);
     if (IsPlainProduct(node)) return true;
     if (const auto factor = ScaledBy(node)) return ComesFromProduct(factor->x, most_steps - 1);
-    if (node.op->name != "Add" && node.op->name != "Where") return false;
+    const std::string_view op = node.op->name;
+    if (op != "Add" && op != "Where" && op != "Mul") return false;
     return std::any_of(node.inputs.end() - 2, node.inputs.end(),
                        [&](ValueId operand) { return ComesFromProduct(operand, most_steps - 1); });
   }
@@ -218,6 +224,50 @@ class AttentionRecogniser {
       }
       found.masks.push_back({.added = mask});
       return node.inputs[i];
+    }
+    return kNoValue;
+  }
+
+  // The scores that are multiplied by numbers that are the same for all keys of a query.
+  ValueId ScaledByRows(const Node& node, const PartialShape& scores, Found& found) {
+    if (node.op->name != "Mul") return kNoValue;
+    for (size_t i = 0; i < 2; ++i) {
+      const ValueId factor = node.inputs[1 - i];
+      const PartialShape& shape = ShapeOf(factor);
+      if (!IsScores(node.inputs[i], scores) || !ComesFromProduct(node.inputs[i]) ||
+          !FitsScores(factor, scores) || shape.rank() == 0 ||
+          !IsOneKnown(shape[shape.rank() - 1])) {
+        continue;
+      }
+      found.row_factors.push_back(factor);
+      return node.inputs[i];
+    }
+    return kNoValue;
+  }
+
+  // As Swin Transformers write the mask of windows that were shifted over an image's edge:
+  // [images * windows, heads, L, S] -> [images, windows, heads, L, S], plus mask, and back.
+  ValueId AddedToWindows(const Node& back, const PartialShape& scores, Found& found) {
+    const Node* add = ProducerIf(graph_, back.inputs[0], "Add");
+    if (add == nullptr || !uses_.Single(back.inputs[0]) || scores.rank() != 4) return kNoValue;
+    const PartialShape& apart = ShapeOf(back.inputs[0]);
+    if (!apart.known() || apart.rank() != 5) return kNoValue;
+    for (size_t i = 0; i < 2; ++i) {
+      const Node* split = ProducerIf(graph_, add->inputs[i], "Reshape");
+      const PartialShape& mask = ShapeOf(add->inputs[1 - i]);
+      if (split == nullptr || !uses_.Single(add->inputs[i]) ||
+          !IsScores(split->inputs[0], scores) || !SameShape(ShapeOf(split->inputs[0]), scores) ||
+          !mask.known() || mask.rank() != 5 || !FitsScores(add->inputs[1 - i], apart)) {
+        continue;
+      }
+      for (int a = 1; a < 4; ++a) {
+        if (!scores[a].Same(apart[a + 1])) return kNoValue;
+      }
+      found.nodes.push_back(ProducerOf(back.inputs[0]));
+      found.nodes.push_back(ProducerOf(add->inputs[i]));
+      found.masks.push_back(
+          {.added = add->inputs[1 - i], .windows = {apart[0].size, apart[1].size}});
+      return split->inputs[0];
     }
     return kNoValue;
   }
@@ -253,6 +303,9 @@ class AttentionRecogniser {
         if (!fact.shape[a].Same(q.shape[a])) return false;
       }
     }
+    for (ValueId factor : found.row_factors) {
+      if (graph_.fact(factor).dtype != q.dtype) return false;
+    }
     return std::all_of(found.masks.begin(), found.masks.end(), [&](const Mask& mask) {
       const ValueId id = mask.where != nullptr ? mask.where->outputs[0] : mask.added;
       return graph_.fact(id).dtype == q.dtype;
@@ -278,58 +331,6 @@ class AttentionRecogniser {
     return id;
   }
 
-  static bool IsOneKnown(const Dim& dim) { return dim.known() && dim.size == 1; }
-
-  // The keys or values [B, own, S, size] before they were repeated for the heads that share them.
-  ValueId Unshared(ValueId id) const {
-    const Node* joined =
-        Index(id) < graph_.values().size() ? ProducerIf(graph_, id, "Reshape") : nullptr;
-    if (joined == nullptr) return id;
-    const Node* expanded = ProducerIf(graph_, joined->inputs[0], "Expand");
-    if (expanded == nullptr) return id;
-    const PartialShape &all = ShapeOf(expanded->outputs[0]), &apart = ShapeOf(expanded->inputs[0]);
-    const PartialShape& y = ShapeOf(id);
-    if (!y.ranked() || y.rank() != 4) return id;
-    if (!all.ranked() || all.rank() != 5 || !apart.ranked() || apart.rank() != 5 ||
-        !IsOneKnown(apart[2]) || !all[1].known() || !all[2].known() || !y[1].known() ||
-        y[1].size != SaturatingMul(all[1].size, all[2].size)) {
-      return id;
-    }
-    for (int a : {0, 1, 3, 4}) {
-      if (!apart[a].Same(all[a])) return id;
-    }
-    if (!y[0].Same(all[0]) || !y[2].Same(all[3]) || !y[3].Same(all[4])) return id;
-    const NodeId before = ProducerOf(expanded->inputs[0]);
-    if (before == kNoNode) return id;
-    const Node& unsqueezed = graph_.node(before);
-    if (unsqueezed.op->name != "Unsqueeze" && unsqueezed.op->name != "Reshape") return id;
-    const PartialShape& own = ShapeOf(unsqueezed.inputs[0]);
-    if (!own.ranked() || own.rank() != 4) return id;
-    for (int a = 0; a < 4; ++a) {
-      if (!own[a].Same(apart[a < 2 ? a : a + 1])) return id;
-    }
-    return unsqueezed.inputs[0];
-  }
-
-  // Whether it transposes [B, L, heads, size] to [B, heads, L, size], or back.
-  bool IsHeadsTranspose(const Node& node) const {
-    constexpr int64_t kOrder[] = {0, 2, 1, 3};
-    if (node.op->name != "Transpose" || node.inputs.size() < 2) return false;
-    const auto perm = NeedInts(graph_.fact(node.inputs[1]), "perm");
-    return perm.ok() &&
-           std::equal(perm->begin(), perm->end(), std::begin(kOrder), std::end(kOrder));
-  }
-
-  // What an operand was transposed from, if heads are adjacent in its rows there.
-  ValueId RowsOf(ValueId id) const {
-    const NodeId producer = ProducerOf(id);
-    if (producer == kNoNode || !IsHeadsTranspose(graph_.node(producer))) return kNoValue;
-    const ValueId x = graph_.node(producer).inputs[0];
-    const PartialShape& shape = ShapeOf(x);
-    const bool known = shape[2].known() && shape[3].known() && shape[2].size > 0;
-    return known ? x : kNoValue;
-  }
-
   Result<ValueId> Unsqueezed(ValueId id, std::vector<int64_t> axes,
                              const std::vector<NodeId>& from) {
     if (axes.empty()) return id;
@@ -338,7 +339,17 @@ class AttentionRecogniser {
   }
 
   // What is added to the scores for one mask.
-  Result<ValueId> Added(const Mask& mask) {
+  Result<ValueId> Added(const Mask& mask, const std::vector<NodeId>& from) {
+    if (!mask.windows.empty()) {
+      const PartialShape& shape = ShapeOf(mask.added);
+      std::vector<int64_t> sizes = mask.windows;
+      for (int a = 2; a < 5; ++a) sizes.push_back(shape[a].size);
+      const ValueId all = patch_.AddConstant(Tensor::Int64s(sizes));
+      ONCILLA_ASSIGN(const ValueId each, patch_.Add("Expand", {}, {mask.added, all}, from));
+      sizes[1] = SaturatingMul(sizes[0], sizes[1]);
+      sizes.erase(sizes.begin());
+      return patch_.Add("Reshape", {}, {each, patch_.AddConstant(Tensor::Int64s(sizes))}, from);
+    }
     if (mask.where == nullptr) return mask.added;
     const Node& where = *mask.where;
     const DType dtype = graph_.fact(where.outputs[0]).dtype;
@@ -355,7 +366,7 @@ class AttentionRecogniser {
   Result<ValueId> AllMasks(const Found& found, int rank, const std::vector<NodeId>& from) {
     ValueId sum = kNoValue;
     for (const Mask& mask : found.masks) {
-      ONCILLA_ASSIGN(const ValueId added, Added(mask));
+      ONCILLA_ASSIGN(const ValueId added, Added(mask, from));
       if (sum == kNoValue) {
         sum = added;
       } else {
@@ -373,7 +384,10 @@ class AttentionRecogniser {
   Status Put(const Found& found, int rank) {
     const std::vector<NodeId>& from = found.nodes;
     double scale = found.scale;
-    ONCILLA_ASSIGN(const ValueId q, Unscaled(found.q, &scale, from));
+    ONCILLA_ASSIGN(ValueId q, Unscaled(found.q, &scale, from));
+    for (const ValueId factor : found.row_factors) {
+      ONCILLA_ASSIGN(q, patch_.Add("Mul", {}, {q, factor}, from));
+    }
     ONCILLA_ASSIGN(ValueId k, Unscaled(found.k, &scale, from));
     if (!std::isfinite(scale) || scale == 0) return Status();
     if (found.keys_transposed) {
@@ -387,131 +401,15 @@ class AttentionRecogniser {
     ONCILLA_ASSIGN(const ValueId mask, AllMasks(found, rank, from));
     std::vector<ValueId> inputs = {q, k, found.v};
     if (mask != kNoValue) inputs.push_back(mask);
-    if (rank == 4) return PutHeads(found.y, std::move(attrs), std::move(inputs), from);
-    for (size_t i = 0; i < 3; ++i) {
+    for (size_t i = 0; i < 3 && rank == 3; ++i) {
       ONCILLA_ASSIGN(inputs[i], Unsqueezed(inputs[i], {1}, from));
     }
     if (!AcceptedEverywhere(graph_, context_, patch_, "Attention", attrs, inputs)) return Status();
     ONCILLA_ASSIGN(ValueId result, patch_.Add("Attention", attrs, inputs, from));
+    if (rank == 4) return patch_.Replace(found.y, result);
     const ValueId at = patch_.AddConstant(Tensor::Int64s(std::vector<int64_t>{1}));
     ONCILLA_ASSIGN(result, patch_.Add("Squeeze", {}, {result, at}, from));
     return patch_.Replace(found.y, result);
-  }
-
-  // Absorbs transposes around an Attention whose operands or result have heads adjacent in rows.
-  Status TryLayout(NodeId id) {
-    const Node& node = graph_.node(id);
-    bool changes = JoiningTranspose(node.outputs[0]) != nullptr && !BoolAttr(node, "joined", false);
-    for (size_t i = 0; i < 3; ++i) {
-      if (!graph_.fact(node.inputs[i]).shape.ranked()) return Status();
-      if (ShapeOf(node.inputs[i]).rank() != 4) continue;
-      changes |= RowsOf(node.inputs[i]) != kNoValue ||
-                 (i > 0 && Unshared(node.inputs[i]) != node.inputs[i]);
-    }
-    if (!changes) return Status();
-    return PutHeads(node.outputs[0], node.attrs, node.inputs, {id});
-  }
-
-  // Adds the op with q, k and v (so far by head) read from where they come from, and its result
-  // written to where it is needed.
-  Status PutHeads(ValueId y, AttrMap attrs, std::vector<ValueId> inputs,
-                  const std::vector<NodeId>& from) {
-    const auto by_head = [&](size_t i) { return patch_.fact(inputs[i]).shape.rank() == 4; };
-    if (by_head(1) && by_head(2)) {
-      // Both or neither, since they share one number of heads.
-      const ValueId k = Unshared(inputs[1]), v = Unshared(inputs[2]);
-      if (k != inputs[1] && v != inputs[2] && ShapeOf(k)[1].Same(ShapeOf(v)[1])) {
-        inputs[1] = k, inputs[2] = v;
-      }
-    }
-    if (by_head(0)) SetHeads("heads", patch_.fact(inputs[0]).shape[1], attrs);
-    if (by_head(1)) SetHeads("kv_heads", patch_.fact(inputs[1]).shape[1], attrs);
-    for (size_t i = 0; i < 3; ++i) {
-      const ValueId rows = by_head(i) && attrs.contains(i == 0 ? "heads" : "kv_heads")
-                               ? RowsOf(inputs[i])
-                               : kNoValue;
-      if (rows == kNoValue) continue;
-      ONCILLA_ASSIGN(inputs[i], Together(rows, from));
-    }
-    const Node* joins = AttrOr(attrs, "joined", false) ? nullptr : JoiningTranspose(y);
-    if (joins != nullptr) attrs["joined"] = true;
-    if (!AcceptedEverywhere(graph_, context_, patch_, "Attention", attrs, inputs)) return Status();
-    ONCILLA_ASSIGN(ValueId result, patch_.Add("Attention", attrs, inputs, from));
-    if (joins == nullptr) return patch_.Replace(y, result);
-    const ValueId apart = joins->outputs[0];
-    // Other readers of y, such as Shape, get it back in its old layout.
-    if (!uses_.Single(y)) {
-      const PartialShape& by_head = ShapeOf(y);
-      ONCILLA_ASSIGN(const ValueId split,
-                     Reshaped(result, {0, 0, by_head[1].size, by_head[3].size}, from));
-      const ValueId order = patch_.AddConstant(Tensor::Int64s(std::vector<int64_t>{0, 2, 1, 3}));
-      ONCILLA_ASSIGN(const ValueId turned, patch_.Add("Transpose", {}, {split, order}, from));
-      ONCILLA_TRY(patch_.Replace(y, turned));
-    }
-    // Usually a Reshape joins the heads right after.
-    const Node* reshape = OnlyReader(apart);
-    if (reshape != nullptr && reshape->op->name == "Reshape" &&
-        SameShape(ShapeOf(reshape->outputs[0]), patch_.fact(result).shape)) {
-      return patch_.Replace(reshape->outputs[0], result);
-    }
-    const PartialShape& shape = ShapeOf(y);
-    ONCILLA_ASSIGN(result, Reshaped(result, {0, 0, shape[1].size, shape[3].size}, from));
-    return patch_.Replace(apart, result);
-  }
-
-  Result<ValueId> Reshaped(ValueId id, std::vector<int64_t> sizes,
-                           const std::vector<NodeId>& from) {
-    const ValueId shape = patch_.AddConstant(Tensor::Int64s(sizes));
-    return patch_.Add("Reshape", {{"zero_copies", true}}, {id, shape}, from);
-  }
-
-  static bool SameShape(const PartialShape& a, const PartialShape& b) {
-    if (!a.ranked() || !b.ranked() || a.rank() != b.rank()) return false;
-    for (int i = 0; i < a.rank(); ++i) {
-      if (!a[i].Same(b[i])) return false;
-    }
-    return true;
-  }
-
-  // [B, L, heads, size] as [B, L, heads * size]: the value that was split, if it is still there.
-  Result<ValueId> Together(ValueId rows, const std::vector<NodeId>& from) {
-    const PartialShape& apart = ShapeOf(rows);
-    const int64_t width = SaturatingMul(apart[2].size, apart[3].size);
-    if (const Node* reshape = ProducerIf(graph_, rows, "Reshape")) {
-      const ValueId x = reshape->inputs[0];
-      const PartialShape& before = ShapeOf(x);
-      if (SameShape(before, PartialShape({apart[0], apart[1], Dim(width)}))) return x;
-      // The rows of all samples are one axis; the reshape that split them tells the sizes.
-      const auto sizes = NeedInts(graph_.fact(reshape->inputs[1]), "shape");
-      if (before.ranked() && before.rank() == 2 && before[1].Same(Dim(width)) && sizes.ok() &&
-          sizes->size() == 4 && (*sizes)[0] != 0 && (*sizes)[1] != 0) {
-        return Reshaped(x, {(*sizes)[0], (*sizes)[1], width}, from);
-      }
-    }
-    return Reshaped(rows, {0, 0, width}, from);
-  }
-
-  static void SetHeads(const char* name, const Dim& heads, AttrMap& attrs) {
-    if (heads.known() && heads.size > 0) attrs[name] = heads.size;
-  }
-
-  // The reader of y that transposes [B, heads, L, size] back to [B, L, heads, size]; other readers
-  // may only ask for the shape.
-  const Node* JoiningTranspose(ValueId y) const {
-    const PartialShape& shape = ShapeOf(y);
-    const auto& readers = readers_[Index(y)];
-    if (!shape.ranked() || shape.rank() != 4 || !shape[1].known() || !shape[3].known() ||
-        uses_.Count(y) != static_cast<int>(readers.size())) {
-      return nullptr;
-    }
-    const Node* joins = nullptr;
-    for (NodeId id : readers) {
-      const Node& reader = graph_.node(id);
-      if (reader.op->name == "Shape") continue;
-      if (joins != nullptr || !IsHeadsTranspose(reader)) return nullptr;
-      joins = &reader;
-    }
-    return joins;
   }
 
   const Graph& graph_;

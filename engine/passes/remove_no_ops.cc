@@ -3,17 +3,10 @@
 
 #include "engine/passes/axis_order.h"
 #include "engine/passes/pass.h"
+#include "engine/passes/rewrite.h"
 
 namespace oncilla {
 namespace {
-
-bool SameShape(const PartialShape& a, const PartialShape& b) {
-  if (!a.ranked() || !b.ranked() || a.rank() != b.rank()) return false;
-  for (int i = 0; i < a.rank(); ++i) {
-    if (!a[i].Same(b[i])) return false;
-  }
-  return true;
-}
 
 // Whether an input is a constant whose numbers all pass the test.
 template <typename Test>

@@ -46,6 +46,14 @@ std::string StringAttr(const Node& node, std::string_view name, std::string_view
   return value == nullptr ? std::string(otherwise) : *value;
 }
 
+bool SameShape(const PartialShape& a, const PartialShape& b) {
+  if (!a.ranked() || !b.ranked() || a.rank() != b.rank()) return false;
+  for (int i = 0; i < a.rank(); ++i) {
+    if (!a[i].Same(b[i])) return false;
+  }
+  return true;
+}
+
 bool AcceptedEverywhere(const Graph& graph, const PassContext& context, const Patch& patch,
                         std::string_view op, const AttrMap& attrs,
                         std::span<const ValueId> inputs) {

@@ -23,6 +23,9 @@ class Uses {
   std::vector<int> counts_;
 };
 
+// Whether two shapes are certainly equal.
+bool SameShape(const PartialShape& a, const PartialShape& b);
+
 // The node that computes the value if it is an `op`, else null; null for kNoValue.
 const Node* ProducerIf(const Graph& graph, ValueId id, std::string_view op);
 NodeId IdOf(const Graph& graph, ValueId output);

@@ -15,8 +15,9 @@ using namespace testing;
 const Pass kRecognise{"recognise attention", &RecogniseAttention},
     kMerge{"merge projections", &MergeProjections}, kSimplify{"simplify", &Simplify},
     kRemove{"remove no-ops", &RemoveNoOps}, kMovements{"merge movements", &MergeMovements},
-    kColumns{"read columns", &ReadColumns};
-const std::vector<Pass> kAll = {kRemove, kSimplify, kMovements, kRecognise, kMerge, kColumns};
+    kColumns{"read columns", &ReadColumns}, kHeads{"move heads", &MoveHeads};
+const std::vector<Pass> kAll = {kRemove, kSimplify, kMovements, kRecognise,
+                                kHeads,  kMerge,    kColumns};
 
 // An encoder's attention over x [batch, rows, width].
 struct Written {
@@ -175,6 +176,35 @@ TEST(RecogniseAttention, SoftmaxThatTurnsNanToZero) {
     EXPECT_EQ(CountOps(after, gone), 0) << Print(after);
   }
   EXPECT_EQ(CountOps(after, "MatMul"), 1) << Print(after);
+}
+
+// As Swin Transformers write it: windows of several images, of which each place has its own mask.
+TEST(RecogniseAttention, MasksOfWindows) {
+  Written w(Shape{6, 5, 6});  // 2 images of 3 windows
+  for (const auto& [shape, name] :
+       {std::pair{Shape{1, 3, 1, 5, 5}, "each"}, std::pair{Shape{2, 1, 2, 1, 5}, "every"}}) {
+    const ValueId q = w.Heads(w.x, 2), k = w.Heads(w.x, 2), v = w.Heads(w.x, 2);
+    const ValueId bias = w.t.Add("Add", {w.Scores(q, k), w.t.Weights({1, 2, 5, 5})});
+    const ValueId apart = w.t.Add("Reshape", {bias, w.t.Ints({2, 3, 2, 5, 5})});
+    const ValueId masked = w.t.Add("Add", {apart, w.t.Weights(shape)});
+    const ValueId s = w.t.Add("Reshape", {masked, w.t.Ints({-1, 2, 5, 5})});
+    w.t.Output(name, w.Join(w.Mix(s, v)));
+  }
+  const Graph after = RunAndCompare(w.t.graph(), kAll);
+  EXPECT_EQ(CountOps(after, "Attention"), 2) << Print(after);
+  EXPECT_EQ(CountOps(after, "Softmax"), 0);
+}
+
+// A factor for each head, which is learnt, goes to the queries.
+TEST(RecogniseAttention, FactorsOfHeads) {
+  Written w(Shape{2, 5, 6});
+  const ValueId q = w.Heads(w.x, 2), k = w.Heads(w.x, 2), v = w.Heads(w.x, 2);
+  const ValueId s =
+      w.t.Add("Mul", {w.t.Add("MatMul", {q, k}, {{"transpose_b", true}}), w.t.Weights({2, 1, 1})});
+  w.t.Output("y", w.Join(w.Mix(w.t.Add("Add", {s, w.t.Weights({1, 2, 5, 5})}), v)));
+  const Graph after = RunAndCompare(w.t.graph(), kAll);
+  EXPECT_EQ(CountOps(after, "Attention"), 1) << Print(after);
+  EXPECT_EQ(CountOps(after, "Softmax"), 0);
 }
 
 TEST(RecogniseAttention, FactorsOfQueriesAndKeys) {
