@@ -18,9 +18,12 @@ def raw(server, data, seconds=20, finish=False):
     host, port = server.http.split(":")
     answer = b""
     with socket.create_connection((host, int(port)), timeout=seconds) as connection:
-        connection.sendall(data)
-        if finish:
-            connection.shutdown(socket.SHUT_WR)
+        try:
+            connection.sendall(data)
+            if finish:
+                connection.shutdown(socket.SHUT_WR)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the server had enough before the end; what it answered is there all the same
         try:
             while chunk := connection.recv(65536):
                 answer += chunk
