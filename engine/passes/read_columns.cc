@@ -150,8 +150,10 @@ class ColumnReader {
     // Keys and values share one number of heads, so that both change or neither.
     if (!parts[1] || !parts[2] || parts[1]->heads != parts[2]->heads) return Status();
     AttrMap attrs = node.attrs;
-    attrs["size"] = SizeOfHead(node, 1);
-    attrs["value_size"] = SizeOfHead(node, 2);
+    const int64_t size = SizeOfHead(node, 1), value_size = SizeOfHead(node, 2);
+    if (size <= 0 || value_size <= 0) return Status();
+    attrs["size"] = size;
+    attrs["value_size"] = value_size;
     std::vector<int64_t> columns(3, 0);
     std::vector<ValueId> inputs = node.inputs;
     for (size_t i = 0; i < 3; ++i) {

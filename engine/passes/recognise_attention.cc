@@ -338,40 +338,44 @@ class AttentionRecogniser {
     return patch_.Add("Unsqueeze", {}, {id, at}, from);
   }
 
-  // What is added to the scores for one mask.
-  Result<ValueId> Added(const Mask& mask, const std::vector<NodeId>& from) {
-    if (!mask.windows.empty()) {
-      const PartialShape& shape = ShapeOf(mask.added);
-      std::vector<int64_t> sizes = mask.windows;
-      for (int a = 2; a < 5; ++a) sizes.push_back(shape[a].size);
-      const ValueId all = patch_.AddConstant(Tensor::Int64s(sizes));
-      ONCILLA_ASSIGN(const ValueId each, patch_.Add("Expand", {}, {mask.added, all}, from));
-      sizes[1] = SaturatingMul(sizes[0], sizes[1]);
-      sizes.erase(sizes.begin());
-      return patch_.Add("Reshape", {}, {each, patch_.AddConstant(Tensor::Int64s(sizes))}, from);
+  // The mask of windows as it stands beside the scores, [images * windows, ...].
+  Result<ValueId> OfWindows(const Mask& mask, const std::vector<NodeId>& from) {
+    const PartialShape& shape = ShapeOf(mask.added);
+    std::vector<int64_t> sizes = mask.windows;
+    for (int a = 2; a < 5; ++a) sizes.push_back(shape[a].size);
+    const ValueId all = patch_.AddConstant(Tensor::Int64s(sizes));
+    ONCILLA_ASSIGN(const ValueId each, patch_.Add("Expand", {}, {mask.added, all}, from));
+    sizes[1] = SaturatingMul(sizes[0], sizes[1]);
+    sizes.erase(sizes.begin());
+    return patch_.Add("Reshape", {}, {each, patch_.AddConstant(Tensor::Int64s(sizes))}, from);
+  }
+
+  // What the scores so far are masked by, `inner` (or nothing), after one mask more. A number that
+  // stands in for scores stands in for their masks as well.
+  Result<ValueId> Masked(ValueId inner, const Mask& mask, const std::vector<NodeId>& from) {
+    if (mask.where == nullptr) {
+      ValueId added = mask.added;
+      if (!mask.windows.empty()) {
+        ONCILLA_ASSIGN(added, OfWindows(mask, from));
+      }
+      return inner == kNoValue ? added : patch_.Add("Add", {}, {inner, added}, from);
     }
-    if (mask.where == nullptr) return mask.added;
     const Node& where = *mask.where;
     const DType dtype = graph_.fact(where.outputs[0]).dtype;
     ONCILLA_ASSIGN(Tensor zero, ScalarOf(dtype, 0));
     ONCILLA_ASSIGN(Tensor hidden, ScalarOf(dtype, mask.number));
-    std::vector<ValueId> inputs = {where.inputs[0], kNoValue, kNoValue};
-    inputs[mask.scores_at] = patch_.AddConstant(std::move(zero));
+    if (inner == kNoValue) inner = patch_.AddConstant(std::move(zero));
+    std::vector<ValueId> inputs = {where.inputs[0], inner, inner};
     inputs[3 - mask.scores_at] = patch_.AddConstant(std::move(hidden));
     return patch_.Add("Where", {}, inputs, {ProducerOf(where.outputs[0])});
   }
 
-  // The sum of all masks with rank 4. For scores of rank 3, the second axis is that of the only
-  // head.
+  // All masks as one of rank 4, from the product on. For scores of rank 3, the second axis is that
+  // of the only head.
   Result<ValueId> AllMasks(const Found& found, int rank, const std::vector<NodeId>& from) {
     ValueId sum = kNoValue;
-    for (const Mask& mask : found.masks) {
-      ONCILLA_ASSIGN(const ValueId added, Added(mask, from));
-      if (sum == kNoValue) {
-        sum = added;
-      } else {
-        ONCILLA_ASSIGN(sum, patch_.Add("Add", {}, {sum, added}, from));
-      }
+    for (auto mask = found.masks.rbegin(); mask != found.masks.rend(); ++mask) {
+      ONCILLA_ASSIGN(sum, Masked(sum, *mask, from));
     }
     if (sum == kNoValue) return sum;
     std::vector<int64_t> axes;

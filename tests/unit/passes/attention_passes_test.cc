@@ -149,6 +149,24 @@ TEST(RecogniseAttention, SeveralMasksAreAddedUp) {
   EXPECT_EQ(CountOps(after, "Softmax"), 0);
 }
 
+// Where a row is hidden as a whole, the number that stands in for its scores hides what was added
+// to them before: all keys weigh the same.
+TEST(RecogniseAttention, ANumberStandsInForMasksToo) {
+  Written w(Shape{1, 5, 6});
+  const ValueId q = w.Heads(w.x, 2), k = w.Heads(w.x, 2), v = w.Heads(w.x, 2);
+  constexpr float kLowest = std::numeric_limits<float>::lowest();
+  std::vector<float> causal(25), hidden(25);
+  for (size_t i = 0; i < 25; ++i) {
+    causal[i] = i % 5 > i / 5 ? -std::numeric_limits<float>::infinity() : 0;
+    hidden[i] = i / 5 == 2 || i % 5 == 1 ? 1 : 0;
+  }
+  const ValueId s = w.t.Add("Add", {w.Scores(q, k), w.t.Floats({5, 5}, causal)});
+  const ValueId hides = w.t.Add("Greater", {w.t.Floats({5, 5}, hidden), w.t.Floats({}, {0.5f})});
+  w.t.Output("y", w.Join(w.Mix(w.t.Add("Where", {hides, w.t.Floats({}, {kLowest}), s}), v)));
+  const Graph after = RunAndCompare(w.t.graph(), kAll);
+  EXPECT_EQ(CountOps(after, "Attention"), 1) << Print(after);
+}
+
 // As PyTorch exports scaled_dot_product_attention: both operands carry the root of the factor, in
 // front of their transposes, and queries without a key give zeros.
 TEST(RecogniseAttention, SoftmaxThatTurnsNanToZero) {
