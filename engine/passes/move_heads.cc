@@ -22,10 +22,6 @@ class HeadMover {
 
  private:
   const PartialShape& ShapeOf(ValueId id) const { return graph_.fact(id).shape; }
-  // Also kNoNode for values that this patch made.
-  NodeId ProducerOf(ValueId id) const {
-    return Index(id) < graph_.values().size() ? graph_.value(id).producer : kNoNode;
-  }
   const Node* OnlyReader(ValueId id) const {
     const auto& readers = readers_[Index(id)];
     return uses_.Single(id) && readers.size() == 1 ? &graph_.node(readers[0]) : nullptr;
@@ -35,8 +31,7 @@ class HeadMover {
 
   // The keys or values [B, own, S, size] before they were repeated for the heads that share them.
   ValueId Unshared(ValueId id) const {
-    const Node* joined =
-        Index(id) < graph_.values().size() ? ProducerIf(graph_, id, "Reshape") : nullptr;
+    const Node* joined = ProducerIf(graph_, id, "Reshape");
     if (joined == nullptr) return id;
     const Node* expanded = ProducerIf(graph_, joined->inputs[0], "Expand");
     if (expanded == nullptr) return id;
@@ -52,16 +47,15 @@ class HeadMover {
       if (!apart[a].Same(all[a])) return id;
     }
     if (!y[0].Same(all[0]) || !y[2].Same(all[3]) || !y[3].Same(all[4])) return id;
-    const NodeId before = ProducerOf(expanded->inputs[0]);
-    if (before == kNoNode) return id;
-    const Node& unsqueezed = graph_.node(before);
-    if (unsqueezed.op->name != "Unsqueeze" && unsqueezed.op->name != "Reshape") return id;
-    const PartialShape& own = ShapeOf(unsqueezed.inputs[0]);
+    const Node* unsqueezed = ProducerIf(graph_, expanded->inputs[0], "Unsqueeze");
+    if (unsqueezed == nullptr) unsqueezed = ProducerIf(graph_, expanded->inputs[0], "Reshape");
+    if (unsqueezed == nullptr) return id;
+    const PartialShape& own = ShapeOf(unsqueezed->inputs[0]);
     if (!own.ranked() || own.rank() != 4) return id;
     for (int a = 0; a < 4; ++a) {
       if (!own[a].Same(apart[a < 2 ? a : a + 1])) return id;
     }
-    return unsqueezed.inputs[0];
+    return unsqueezed->inputs[0];
   }
 
   // Whether it transposes [B, L, heads, size] to [B, heads, L, size], or back.
@@ -75,9 +69,9 @@ class HeadMover {
 
   // What an operand was transposed from, if heads are adjacent in its rows there.
   ValueId RowsOf(ValueId id) const {
-    const NodeId producer = ProducerOf(id);
-    if (producer == kNoNode || !IsHeadsTranspose(graph_.node(producer))) return kNoValue;
-    const ValueId x = graph_.node(producer).inputs[0];
+    const Node* transpose = ProducerIf(graph_, id, "Transpose");
+    if (transpose == nullptr || !IsHeadsTranspose(*transpose)) return kNoValue;
+    const ValueId x = transpose->inputs[0];
     const PartialShape& shape = ShapeOf(x);
     const bool known = shape[2].known() && shape[3].known() && shape[2].size > 0;
     return known ? x : kNoValue;
