@@ -70,8 +70,10 @@ class Roofline(cli_test.CliTest):
 
     def test_text(self):
         out = self.ok("bench", self.net, *QUICK, "--device", "cpu", "--roofline", "page.html").stdout
-        for text in ("roofline", "peaks of CPU:0", "GFLOP/s fp32", "outside of kernels", "most above the roof"):
+        for text in ("roofline", "peaks of CPU:0", "GFLOP/s fp32", "most above the roof"):
             self.assertIn(text, out)
+        # Kernels are timed in runs of their own: on a busy machine nothing may be left outside of them.
+        self.assertRegex(out, r"outside of kernels|outside kernels: 0\.0 %")
 
     def test_on_opencl_kernels_have_short_names(self):
         document, page, text = self.page("--device", "gpu", env=POCL)
