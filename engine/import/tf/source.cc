@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "engine/base/near_names.h"
@@ -327,25 +328,50 @@ bool HasNoResult(std::string_view op) {
   return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
 }
 
-// A graph's inputs are its placeholders. Its outputs are the first outputs of nodes that no node
-// reads; further outputs are mostly left unread on purpose.
-Signature InferSignature(const TfGraph& graph) {
-  Signature signature;
+// The nodes whose value is read, or that a node with a value waits for, through however many that
+// have none. Loops in old form leave nodes that only control edges read: the results that nobody
+// wants, and the body's pivot.
+std::unordered_set<std::string_view> FindRead(const TfGraph& graph) {
   std::unordered_set<std::string_view> read;
+  std::unordered_map<std::string_view, const TfNode*>
+      waiting;  // nodes without a value that wait for others
+  std::vector<std::string_view> work;
+  const auto add = [&](std::string_view name) {
+    if (read.insert(name).second) work.push_back(name);
+  };
   for (const TfNode& node : graph.main().nodes) {
+    const bool value = !HasNoResult(node.op);
+    if (!value) waiting.emplace(node.name, &node);
     for (const TfInput& input : node.inputs) {
-      if (!input.control) read.insert(input.node);
+      if (value || !input.control) add(input.node);
     }
   }
+  while (!work.empty()) {
+    const auto node = waiting.find(work.back());
+    work.pop_back();
+    if (node == waiting.end()) continue;
+    for (const TfInput& input : node->second->inputs) add(input.node);
+  }
+  return read;
+}
+
+// A graph's inputs are its placeholders, but for those that TensorFlow leaves behind where it
+// writes a loop in old form. Its outputs are the first outputs of nodes that no node reads; further
+// outputs are mostly left unread on purpose.
+Signature InferSignature(const TfGraph& graph) {
+  Signature signature;
+  const std::unordered_set<std::string_view> read = FindRead(graph);
   for (const TfNode& node : graph.main().nodes) {
     TensorInfo info;
     info.source = info.name = std::string(node.name) + ":0";
     const TfAttrs attrs = graph.Attrs(node);
-    if (node.op.substr(0, 11) == "Placeholder") {
+    const bool is_read = read.count(node.name) != 0;
+    if (node.op.starts_with("Placeholder")) {
+      if (!is_read && node.name.starts_with("unused_control_flow_input")) continue;
       info.dtype = attrs.Type("dtype").value_or(DType::kInvalid);
       if (auto shape = attrs.Shape("shape"); shape.ok()) info.shape = *std::move(shape);
       signature.inputs.push_back(std::move(info));
-    } else if (read.count(node.name) == 0 && !HasNoResult(node.op)) {
+    } else if (!is_read && !HasNoResult(node.op)) {
       signature.outputs.push_back(std::move(info));
     }
   }

@@ -277,9 +277,7 @@ class BranchRaiser {
         part.AddConstantOutput(StrCat(merge.name, "/value_index"), merge.source, std::move(index));
       }
     }
-    for (const Extraction& part : sides) {
-      if (part.cyclic()) return DataLoss("the data edges form a cycle that is not a loop");
-    }
+    for (const Extraction& part : sides) ONCILLA_TRY(part.CheckAcyclic());
     // Both functions take the captures of either.
     for (Extraction& part : sides) branch.bodies.push_back(part.Finish(false));
     for (const TfRef& capture : captures) branch.inputs.push_back(capture);

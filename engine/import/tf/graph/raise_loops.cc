@@ -267,7 +267,7 @@ class LoopRaiser {
       body.AddOutput({enter, 0});
       raised.inputs.push_back(At(enter).inputs.at(0));
     }
-    if (cond.cyclic() || body.cyclic()) return Fail(loop, "depends on itself in another way");
+    for (const Extraction* part : {&cond, &body}) ONCILLA_TRY(part->CheckAcyclic());
     // Condition and body take the same arguments, so each takes the captures of the other as well.
     TfFlatGraph body_graph = body.Finish(true), cond_graph = cond.Finish(false);
     for (const TfRef& capture : captures) raised.inputs.push_back(capture);

@@ -58,7 +58,7 @@ Status Compact(TfFlatGraph& graph) {
   for (int input : graph.inputs) {
     if (input >= 0) all.Copy({input, 0});
   }
-  if (all.cyclic()) return DataLoss("the data edges form a cycle that is not a loop");
+  ONCILLA_TRY(all.CheckAcyclic());
   TfFlatGraph out = all.Finish(false);
   // Finish() sorts, so inputs are found again by their feed numbers.
   out.inputs.assign(graph.inputs.size(), -1);

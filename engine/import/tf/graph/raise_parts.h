@@ -70,7 +70,7 @@ class Extraction {
         ++top.next;
         if (Ready(input)) continue;
         if (!open_.insert(input.node).second) {
-          cyclic_ = true;
+          if (cycle_.empty()) cycle_ = from_.nodes[static_cast<size_t>(input.node)].name;
           continue;
         }
         stack.push_back({input.node});
@@ -100,8 +100,12 @@ class Extraction {
     out_.nodes.push_back(std::move(node));
   }
   void AddEffect(int node) { out_.effects.push_back(Copy({node, 0}).node); }
-  // Part of what was copied depends on itself: a loop that is none of TensorFlow's.
-  bool cyclic() const { return cyclic_; }
+  // Fails when a part of what was copied depends on itself: a loop that is none of TensorFlow's.
+  Status CheckAcyclic() const {
+    if (cycle_.empty()) return {};
+    return WithNode(
+        DataLoss("node '", cycle_, "' depends on itself by data edges that are no loop"), cycle_);
+  }
   // Further arguments are known when all parts are copied; they are handed on when `returned`.
   TfFlatGraph Finish(bool returned) {
     const int total = arguments_ + static_cast<int>(captures_.size());
@@ -156,7 +160,7 @@ class Extraction {
   std::map<int, int> copies_;
   std::map<int, int> inputs_;  // argument -> node
   std::set<int> open_;         // being copied
-  bool cyclic_ = false;
+  std::string cycle_;          // a node that depends on itself
   TfFlatGraph out_;
 };
 
