@@ -24,6 +24,12 @@ std::ostream& operator<<(std::ostream& out, const Fact& fact) {
   return out;
 }
 
+std::string DeclaredType(const Fact& fact) {
+  Fact type = fact.WithoutContents();
+  for (int i = 0; i < type.shape.rank(); ++i) type.shape[i].name.clear();
+  return StrCat(type);
+}
+
 Fact Fact::Of(const Tensor& value) {
   return value.is_list() ? List(value.dtype(), value.list().element()) : Of(value.desc());
 }

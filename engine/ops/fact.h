@@ -55,6 +55,11 @@ struct Fact {
     return fact;
   }
 
+  // The type alone, as a value that changes has it: nothing of its contents.
+  Fact WithoutContents() const {
+    return kind == ValueKind::kList ? List(dtype, shape) : Of(dtype, shape);
+  }
+
   bool absent() const { return kind == ValueKind::kAbsent; }
   bool has_value() const { return value.valid(); }
   // Dtype and every size are known: the value can be given memory.
@@ -65,6 +70,9 @@ using Facts = std::vector<Fact>;
 std::ostream& operator<<(std::ostream& out, const Fact& fact);  // f32[batch,3], list<f32[...]>
 // The same, read back: a tensor's or a list's. InvalidArgument for anything else.
 Result<Fact> ParseFact(std::string_view text);
+// The type of a tensor or a list as an attribute states it: names of sizes, which mean nothing
+// outside their graph, become '?'.
+std::string DeclaredType(const Fact& fact);
 
 // The most elements that KnownInts() reads and that value propagation carries.
 inline constexpr int64_t kMaxKnownInts = 4096;

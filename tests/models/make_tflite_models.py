@@ -265,6 +265,37 @@ def select():
     return converter.convert(), {"serving_default": {"x": random("x", [3, 4, 4]), "y": random("y", [3, 4])}}, module
 
 
+def select_more():
+    """TensorFlow's own ops on lists in a loop, on complex numbers, and on a table that LiteRT has not."""
+
+    class More(tf.Module):
+        def __init__(self):
+            given = tf.lookup.KeyValueTensorInitializer(tf.constant([20, 10, 30], tf.int64), tf.constant([2, 1, 3], tf.int64))
+            self.table = tf.lookup.StaticHashTable(given, -1)
+
+        def layer(self, x):
+            w, u = tf.constant(random("w", [4, 3])), tf.constant(random("u", [3, 3]))
+            def step(t, h, rows):
+                h = tf.tanh(x[:, t] @ w + h @ u)
+                return t + 1, h, rows.write(t, h)
+            rows = tf.TensorArray(tf.float32, 5, element_shape=[None, 3])
+            rows = tf.while_loop(lambda t, h, rows: t < 5, step, (0, tf.zeros([tf.shape(x)[0], 3]), rows))[2]
+            return tf.transpose(rows.stack(), [1, 0, 2])
+
+        @tf.function(input_signature=[tf.TensorSpec([None, 5, 4]), tf.TensorSpec([None, 2], tf.int64)])
+        def __call__(self, x, keys):
+            bins = tf.signal.fft2d(tf.complex(x, x * 0.5))
+            frames = tf.signal.stft(x[:, :, 0], 4, 1, 4)
+            return {"layer": self.layer(x), "real": tf.math.real(bins), "size": tf.abs(bins),
+                    "phase": tf.math.imag(frames), "found": self.table.lookup(keys)}
+
+    module = More()
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([module.__call__.get_concrete_function()], module)
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+    feeds = {"x": random("x", [2, 5, 4]), "keys": np.array([[10, 11], [30, 20], [7, 10]], np.int64)}
+    return converter.convert(), {"serving_default": feeds}, module
+
+
 def refused():
     """What the engine does not compute: integers that stand for real numbers, custom ops, an option that no row asks for."""
     state = State()
@@ -320,7 +351,7 @@ def with_answers(data, feeds, limits=None):
     return packed_model(model)
 
 
-MODELS = {f.__name__: f for f in (convnet, loop, state, tables, quantised_state, lstm, composite, int8, int16x8, dynamic, keywords, spectrum, select, refused)}
+MODELS = {f.__name__: f for f in (convnet, loop, state, tables, quantised_state, lstm, composite, int8, int16x8, dynamic, keywords, spectrum, select, select_more, refused)}
 
 if __name__ == "__main__":
     for name in sys.argv[2:] or MODELS:

@@ -134,8 +134,8 @@ class If {
   Status LowerBranch(const OnnxGraph& graph, Branch& branch) {
     Values arguments;
     for (ValueId id : graphs_.arguments()) {
-      const ValueId argument =
-          branch.graph->AddInput(StrCat("argument", arguments.size()), OnnxTypeOf(b_.fact(id)));
+      const ValueId argument = branch.graph->AddInput(StrCat("argument", arguments.size()),
+                                                      b_.fact(id).WithoutContents());
       MarkOnnxKind(*branch.graph, branch.target.optionals, argument, b_.kind(id));
       arguments.push_back(argument);
     }
@@ -150,7 +150,7 @@ class If {
     for (size_t i = 0; i < wanted_.size(); ++i) {
       Fact common;
       ONCILLA_ASSIGN(const OnnxKind kind, MakeAlike(made, i, common));
-      attrs.outputs.push_back(DeclaredOnnxFact(common));
+      attrs.outputs.push_back(DeclaredType(common));
       kinds.push_back(kind);
     }
     OnnxImportState& state = builder_.state();
@@ -184,7 +184,7 @@ class If {
           AsKind(made[k].target, result, kind, StrCat(b_.name(), "/optional", wanted_[i], "_", k));
       if (!alike.ok()) return In(alike.status(), StrCat("result ", wanted_[i], " of its branches"));
       result = *alike;
-      const Fact fact = OnnxTypeOf(made[k].graph->fact(result));
+      const Fact fact = made[k].graph->fact(result).WithoutContents();
       if (k == 0) {
         common = fact;
       } else if (fact.dtype != common.dtype) {

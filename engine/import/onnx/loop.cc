@@ -41,7 +41,7 @@ class Loop {
       : state_(state), target_(target), spec_(spec) {
     always_ = spec.more == kNoValue || IsTrue(target.graph.fact(spec.more));
     for (ValueId id : spec.carried) {
-      facts_.push_back(OnnxTypeOf(target.graph.fact(id)));
+      facts_.push_back(target.graph.fact(id).WithoutContents());
       kinds_.push_back(OnnxKindOf(target.graph, target.optionals, id));
     }
     limited_ = spec.limit != kNoValue;
@@ -80,7 +80,7 @@ class Loop {
   ValueId Outer(Graph& function, ValueId id, std::string name) const {
     const Fact& fact = target_.graph.fact(id);
     if (fact.has_value()) return function.AddConstant(fact.value);
-    return function.AddInput(std::move(name), OnnxTypeOf(fact));
+    return function.AddInput(std::move(name), fact.WithoutContents());
   }
 
   Arguments AddArguments(OnnxTarget& function) const {
@@ -108,10 +108,10 @@ class Loop {
   Result<Values> Initial(std::vector<std::string>& types) {
     Graph& graph = target_.graph;
     Values initial = {graph.AddConstant(Tensor::ScalarInt64(0))};
-    types = {DeclaredOnnxFact(Number())};
+    types = {DeclaredType(Number())};
     const auto add = [&](ValueId id, const Fact& fact) {
       initial.push_back(id);
-      types.push_back(DeclaredOnnxFact(fact));
+      types.push_back(DeclaredType(fact));
     };
     if (limited_ && !fixed_limit_) add(spec_.limit, Number());
     if (!always_) {

@@ -57,22 +57,10 @@ Result<ValueId> UnwrapOnnxOptional(Graph& graph, const OnnxKinds& kinds, ValueId
   return graph.Add(name, "ListGet", WriteAttrs(ListGetAttrs{.zeros = false}), {optional, first});
 }
 
-Fact OnnxTypeOf(const Fact& fact) {
-  return fact.kind == ValueKind::kList ? Fact::List(fact.dtype, fact.shape)
-                                       : Fact::Of(fact.dtype, fact.shape);
-}
-
-std::string DeclaredOnnxFact(const Fact& fact) {
-  Fact plain = OnnxTypeOf(fact);
-  for (int i = 0; i < plain.shape.rank(); ++i) plain.shape[i].name.clear();
-  return StrCat(plain);
-}
-
 Result<ValueId> EmptyOnnxList(Graph& graph, const Fact& type, const std::string& name) {
   const Fact list = Fact::List(type.dtype, type.shape);
   ONCILLA_ASSIGN(const ValueId zero, Number(graph, 0));
-  return graph.Add(name, "ListReserve", WriteAttrs(ListReserveAttrs{DeclaredOnnxFact(list)}),
-                   {zero});
+  return graph.Add(name, "ListReserve", WriteAttrs(ListReserveAttrs{DeclaredType(list)}), {zero});
 }
 
 }  // namespace oncilla

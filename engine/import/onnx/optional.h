@@ -28,10 +28,6 @@ Result<ValueId> WrapOnnxOptional(Graph& graph, OnnxKinds& kinds, ValueId value,
 Result<ValueId> UnwrapOnnxOptional(Graph& graph, const OnnxKinds& kinds, ValueId optional,
                                    const std::string& name);
 
-// The fact of a value that an argument or a result is: nothing of its contents.
-Fact OnnxTypeOf(const Fact& fact);
-// A fact as an attribute declares it. Names of sizes mean nothing outside their graph.
-std::string DeclaredOnnxFact(const Fact& fact);
 // A list of no elements, of this type.
 Result<ValueId> EmptyOnnxList(Graph& graph, const Fact& type, const std::string& name);
 

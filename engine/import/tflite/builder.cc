@@ -12,15 +12,17 @@ namespace {
 
 // The ops whose rows handle the additional axis of complex parts.
 bool TakesComplex(std::string_view op) {
-  constexpr std::string_view kOps[] = {"COMPLEX_ABS", "IMAG", "REAL", "RESHAPE", "RFFT2D"};
+  constexpr std::string_view kOps[] = {"COMPLEX_ABS", "IMAG",   "REAL",
+                                       "RESHAPE",     "RFFT2D", "SQUEEZE"};
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
-// Why a select (TensorFlow) op may not read this tensor: TensorFlow's rows take numbers as they
-// are.
-std::string_view NotForFlex(const TfliteTensor& tensor) {
-  if (tensor.type == kTfliteComplex64) return "complex";
-  return IsQuantised(tensor) ? "quantised" : "";
+// Whether a value is what the file says of its tensor. A row that misread an option would most
+// likely produce a different type.
+bool IsOfType(const Fact& fact, int8_t stated) {
+  if (fact.kind == ValueKind::kList) return stated == kTfliteVariant;
+  if (stated == kTfliteComplex64) return fact.dtype == DType::kF32;  // pairs
+  return fact.dtype == DTypeFromTflite(stated);
 }
 
 }  // namespace
@@ -171,16 +173,19 @@ Result<Values> TfliteBuilder::Lower(const TfliteOp& op, const std::string& name,
   const TfliteOpRow* row = FindTfliteOp(op);
   const bool flex = row == nullptr && IsFlexOp(op);
   if (row == nullptr && !flex) return Unsupported("");
+  bool complex = false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (op.inputs[i] != kNoTensor && handles_.contains(op.inputs[i])) {
       return Unsupported("its input ", i, " is a handle");
     }
     if (!flex) continue;
     if (op.inputs[i] == kNoTensor) return Unsupported("its input ", i, " is missing");
-    const auto why = NotForFlex(subgraph_.tensors[static_cast<size_t>(op.inputs[i])]);
-    if (!why.empty()) return Unsupported("its input ", i, " is ", why);
+    // TensorFlow's rows take numbers as they are.
+    const TfliteTensor& tensor = subgraph_.tensors[static_cast<size_t>(op.inputs[i])];
+    if (IsQuantised(tensor)) return Unsupported("its input ", i, " is quantised");
+    complex |= tensor.type == kTfliteComplex64;
   }
-  if (flex) return LowerFlexOp(state_.module, graph_, op, name, std::move(inputs));
+  if (flex) return LowerFlexOp(state_.module, graph_, op, name, std::move(inputs), complex);
   return LowerByRow(op, *row, name, std::move(inputs));
 }
 
@@ -235,11 +240,10 @@ Status TfliteBuilder::Define(const TfliteOp& op, const Values& outputs) {
     const TfliteTensor& stated = subgraph_.tensors[static_cast<size_t>(tensor)];
     if (k >= outputs.size()) return DataLoss("has ", op.outputs.size(), " outputs");
     if (outputs[k] == kNoValue) return Unsupported("its output ", k);
-    // A row that misread an option would most likely produce a different type.
-    const DType dtype = graph_.fact(outputs[k]).dtype;
-    const bool pairs = stated.type == kTfliteComplex64 && dtype == DType::kF32;
-    if (dtype != DTypeFromTflite(stated.type) && !pairs) {
-      return DataLoss("gives ", dtype, ", and the file says ", TfliteTypeName(stated.type));
+    if (const Fact& fact = graph_.fact(outputs[k]); !IsOfType(fact, stated.type)) {
+      const bool list = fact.kind == ValueKind::kList;
+      return DataLoss("gives ", list ? "a list of " : "", fact.dtype, ", and the file says ",
+                      TfliteTypeName(stated.type));
     }
     values_[tensor] = outputs[k];
     if (graph_.value(outputs[k]).name.empty()) graph_.SetValueName(outputs[k], ValueName(stated));

@@ -18,14 +18,6 @@ namespace {
 constexpr int kMaxRounds = 10, kMaxDepth = 24;
 constexpr std::string_view kBodyFailed = "a subgraph that it calls is not supported";
 
-Fact TypeOf(const Fact& fact) { return Fact::Of(fact.dtype, fact.shape); }
-
-// A fact as an attribute stores it. Names of sizes mean nothing outside their graph.
-std::string Declared(Fact fact) {
-  for (int i = 0; i < fact.shape.rank(); ++i) fact.shape[i].name.clear();
-  return StrCat(TypeOf(fact));
-}
-
 bool SameShape(const PartialShape& a, const PartialShape& b) {
   if (a.ranked() != b.ranked() || a.rank() != b.rank()) return false;
   for (int i = 0; i < a.rank(); ++i) {
@@ -175,7 +167,7 @@ Result<Values> TfliteBuilder::LowerIf(const TfliteOp& op, const std::string& nam
   Facts facts;
   for (size_t i = 1; i < inputs.size(); ++i) {
     const bool set = inputs[i] == kNoValue || graph_.value(inputs[i]).is_constant();
-    facts.push_back(set ? Fact::Absent() : TypeOf(graph_.fact(inputs[i])));
+    facts.push_back(set ? Fact::Absent() : graph_.fact(inputs[i]).WithoutContents());
     if (!set) arguments.push_back(inputs[i]);
   }
   IfAttrs attrs;
@@ -184,10 +176,10 @@ Result<Values> TfliteBuilder::LowerIf(const TfliteOp& op, const std::string& nam
   for (int b = 0; b < 2; ++b) {
     ONCILLA_ASSIGN(Graph branch, Function(op, branches[b], name, outer, facts, 1, true));
     for (size_t i = 0; i < branch.outputs().size(); ++i) {
-      const Fact fact = TypeOf(branch.fact(branch.outputs()[i].value));
+      const Fact fact = branch.fact(branch.outputs()[i].value).WithoutContents();
       if (b == 0) {
         given.push_back(fact);
-      } else if (fact.dtype != given[i].dtype) {
+      } else if (fact.dtype != given[i].dtype || fact.kind != given[i].kind) {
         return DataLoss("result ", i, " is ", given[i], " in one branch and ", fact,
                         " in the other");
       } else {
@@ -197,7 +189,7 @@ Result<Values> TfliteBuilder::LowerIf(const TfliteOp& op, const std::string& nam
     attrs.branches.push_back(StrCat(name, "/branch", b));
     state_.module.functions.emplace_back(attrs.branches.back(), std::move(branch));
   }
-  for (const Fact& fact : given) attrs.outputs.push_back(Declared(fact));
+  for (const Fact& fact : given) attrs.outputs.push_back(DeclaredType(fact));
   return graph_.AddNode(name, "If", WriteAttrs(attrs), std::move(arguments), {name});
 }
 
@@ -219,7 +211,7 @@ Result<Values> TfliteBuilder::LowerWhile(const TfliteOp& op, const std::string& 
     const bool handle = inputs[i] == kNoValue;
     if (handle && !same) return Unsupported("a loop that changes a handle");
     const bool set = handle || (same && graph_.value(inputs[i]).is_constant());
-    facts.push_back(set ? Fact::Absent() : TypeOf(graph_.fact(inputs[i])));
+    facts.push_back(set ? Fact::Absent() : graph_.fact(inputs[i]).WithoutContents());
     if (!set) carried.push_back(inputs[i]);
   }
   const size_t functions = state_.module.functions.size();
@@ -234,7 +226,7 @@ Result<Values> TfliteBuilder::LowerWhile(const TfliteOp& op, const std::string& 
     for (size_t i = 0; i < count; ++i) {
       if (facts[i].absent()) continue;
       const Fact& given = lowered.fact(lowered.outputs()[next++].value);
-      if (given.dtype != facts[i].dtype) {
+      if (given.dtype != facts[i].dtype || given.kind != facts[i].kind) {
         return DataLoss("value ", i, " begins as ", facts[i], " and becomes ", given);
       }
       PartialShape common = CommonShape(facts[i].shape, given.shape);
@@ -249,7 +241,7 @@ Result<Values> TfliteBuilder::LowerWhile(const TfliteOp& op, const std::string& 
   ONCILLA_TRY(CheckCondition(decided.fact(decided.outputs()[0].value)));
   state_.module.functions.emplace_back(attrs.cond, std::move(decided));
   for (const Fact& fact : facts) {
-    if (!fact.absent()) attrs.outputs.push_back(Declared(fact));
+    if (!fact.absent()) attrs.outputs.push_back(DeclaredType(fact));
   }
   ONCILLA_ASSIGN(const Values results,
                  graph_.AddNode(name, "While", WriteAttrs(attrs), std::move(carried), {name}));
@@ -294,7 +286,7 @@ Result<Values> TfliteBuilder::LowerVariable(const TfliteOp& op, const std::strin
   if (stated.shape.empty() && !stated.has_rank) fact.shape = PartialShape();
   if (!known) variables.push_back({variable, variable, Tensor()});
   return graph_.AddNode(name, "ReadVariable",
-                        WriteAttrs(ReadVariableAttrs{variable, Declared(fact)}), {}, {name});
+                        WriteAttrs(ReadVariableAttrs{variable, DeclaredType(fact)}), {}, {name});
 }
 
 }  // namespace oncilla

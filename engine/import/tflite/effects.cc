@@ -3,7 +3,21 @@
 
 namespace oncilla {
 
+namespace {
+
+// TensorFlow's own tables.
+TfliteControl ControlOfCustom(std::string_view op) {
+  if (op == "FlexHashTableV2") return TfliteControl::kTable;
+  if (op == "FlexLookupTableFindV2") return TfliteControl::kTableFind;
+  if (op == "FlexLookupTableImportV2") return TfliteControl::kTableImport;
+  if (op == "FlexLookupTableSizeV2") return TfliteControl::kTableSize;
+  return TfliteControl::kNone;
+}
+
+}  // namespace
+
 TfliteControl TfliteControlOf(const TfliteOp& op) {
+  if (op.code == kTfliteCustom) return ControlOfCustom(op.custom);
   switch (op.code) {
     case 118:
       return TfliteControl::kIf;

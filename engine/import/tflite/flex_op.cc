@@ -1,8 +1,6 @@
 // A single node, as a graph of one node for TensorFlow's rows, which read its attributes.
 #include "engine/import/tflite/flex_op.h"
 
-#include <memory>
-
 #include "engine/import/tf/lowering.h"
 #include "engine/import/tflite/flex_buffer.h"
 #include "engine/import/wire/wire.h"
@@ -47,25 +45,33 @@ bool IsFlexOp(const TfliteOp& op) {
   return op.code == kTfliteCustom && op.custom.starts_with(kPrefix);
 }
 
-Result<Values> LowerFlexOp(Module& module, Graph& graph, const TfliteOp& op,
-                           const std::string& name, Values inputs) {
-  const TfOpRow* row = FindTfOp(op.custom.substr(kPrefix.size()));
-  if (row == nullptr) return Unsupported("");
-  if (row->takes_handles) return Unsupported("of handles");
+Result<std::unique_ptr<TfGraph>> FlexNodeOf(const TfliteOp& op) {
   // The options are a list of the op's name and the serialized node.
   ONCILLA_ASSIGN(const FlexValue options, FlexValue::Root(op.custom_options));
   ONCILLA_ASSIGN(const FlexValue stored, options.Element(1));
   ONCILLA_ASSIGN(const std::string_view text, stored.Text());
   ONCILLA_ASSIGN(std::string kept, GraphOf(text));
   auto bytes = std::make_shared<const std::string>(std::move(kept));
-  ONCILLA_ASSIGN(const std::unique_ptr<TfGraph> source,
+  ONCILLA_ASSIGN(std::unique_ptr<TfGraph> graph,
                  TfGraph::Parse(*bytes, {}, "the options of a select op", bytes));
-  if (source->main().nodes.size() != 1) return DataLoss("its options hold no node");
-  const TfNode& node = source->main().nodes[0];
+  if (graph->main().nodes.size() != 1) return DataLoss("its options hold no node");
+  const TfNode& node = graph->main().nodes[0];
   if (node.op != op.custom.substr(kPrefix.size())) {
     return DataLoss("its options hold the op ", node.op);
   }
-  if (HasComplexType(node)) return Unsupported("of complex numbers");
+  return graph;
+}
+
+Result<Values> LowerFlexOp(Module& module, Graph& graph, const TfliteOp& op,
+                           const std::string& name, Values inputs, bool complex) {
+  const std::string_view kind = op.custom.substr(kPrefix.size());
+  const TfOpRow* row = FindTfOp(kind);
+  if (row == nullptr && FindTfComplexOp(kind) == nullptr) return Unsupported("");
+  if (row != nullptr && row->takes_handles) return Unsupported("of handles");
+  ONCILLA_ASSIGN(const std::unique_ptr<TfGraph> source, FlexNodeOf(op));
+  const TfNode& node = source->main().nodes[0];
+  if (row == nullptr || complex || HasComplexType(node)) row = FindTfComplexOp(kind);
+  if (row == nullptr) return Unsupported("of complex numbers");
   if (static_cast<int>(inputs.size()) < row->min_inputs) {
     return DataLoss("has ", inputs.size(), " inputs and needs ", row->min_inputs);
   }

@@ -2,7 +2,10 @@
 // options hold the node as TensorFlow has it. They are lowered by the rows of engine/import/tf.
 #pragma once
 
+#include <memory>
+
 #include "engine/import/lowering/lowering.h"
+#include "engine/import/tf/graph/graph.h"
 #include "engine/import/tflite/reader.h"
 
 namespace oncilla {
@@ -10,9 +13,13 @@ namespace oncilla {
 // "FlexErf" and the like.
 bool IsFlexOp(const TfliteOp& op);
 
-// The outputs of such an op, of which the node's own name goes to the last that it adds.
-// Unimplemented for an op that has no row, or works on handles of variables and tables.
+// The node of such an op: a graph of nothing else.
+Result<std::unique_ptr<TfGraph>> FlexNodeOf(const TfliteOp& op);
+
+// The outputs of such an op, of which the node's own name goes to the last that it adds. `complex`:
+// an input holds complex numbers. Unimplemented for an op that has no row, or works on handles of
+// variables and tables.
 Result<Values> LowerFlexOp(Module& module, Graph& graph, const TfliteOp& op,
-                           const std::string& name, Values inputs);
+                           const std::string& name, Values inputs, bool complex);
 
 }  // namespace oncilla

@@ -4,6 +4,7 @@
 
 #include "engine/import/tflite/builder.h"
 #include "engine/import/tflite/effects.h"
+#include "engine/import/tflite/flex_op.h"
 
 namespace oncilla {
 namespace {
@@ -15,22 +16,37 @@ std::string ValuesOf(const std::string& table) { return table + "/values"; }
 
 // Which table a handle stands for, and the types that the file gives it.
 Result<Values> TfliteBuilder::LowerTableHandle(const TfliteOp& op) {
-  constexpr int kHashtableOptions = 107;
-  if (op.options_type != kHashtableOptions || !op.options.valid()) {
-    return DataLoss("does not say which table it is");
+  std::string table;
+  TfliteTable types;
+  if (IsFlexOp(op)) {
+    ONCILLA_ASSIGN(const std::unique_ptr<TfGraph> source, FlexNodeOf(op));
+    const TfAttrs attrs = source->Attrs(source->main().nodes[0]);
+    ONCILLA_ASSIGN(types.keys, attrs.Type("key_dtype"));
+    ONCILLA_ASSIGN(types.values, attrs.Type("value_dtype"));
+    ONCILLA_ASSIGN(const Bytes container, attrs.String("container"));
+    ONCILLA_ASSIGN(const Bytes shared, attrs.String("shared_name"));
+    if (shared.empty()) return Unsupported("without a name that its other handles share");
+    table = StrCat("table ", container, "/", shared);
+  } else {
+    constexpr int kHashtableOptions = 107;
+    if (op.options_type != kHashtableOptions || !op.options.valid()) {
+      return DataLoss("does not say which table it is");
+    }
+    ONCILLA_ASSIGN(const int32_t id, op.options.Number<int32_t>(0, 0));
+    ONCILLA_ASSIGN(const int8_t key_type, op.options.Number<int8_t>(1, 0));
+    ONCILLA_ASSIGN(const int8_t value_type, op.options.Number<int8_t>(2, 0));
+    types = {DTypeFromTflite(key_type), DTypeFromTflite(value_type)};
+    // LiteRT has no others.
+    const bool numbers = types.keys == DType::kI64 && types.values == DType::kString;
+    const bool words = types.keys == DType::kString && types.values == DType::kI64;
+    if (!numbers && !words) return Unsupported("of ", types.keys, " to ", types.values);
+    table = StrCat("hash table ", id);
   }
-  ONCILLA_ASSIGN(const int32_t id, op.options.Number<int32_t>(0, 0));
-  ONCILLA_ASSIGN(const int8_t key_type, op.options.Number<int8_t>(1, 0));
-  ONCILLA_ASSIGN(const int8_t value_type, op.options.Number<int8_t>(2, 0));
-  const TfliteTable types = {DTypeFromTflite(key_type), DTypeFromTflite(value_type)};
-  // LiteRT has no others.
-  const bool numbers = types.keys == DType::kI64 && types.values == DType::kString;
-  const bool words = types.keys == DType::kString && types.values == DType::kI64;
-  if (!numbers && !words) return Unsupported("of ", types.keys, " to ", types.values);
   if (op.outputs.size() != 1 || op.outputs[0] == kNoTensor) return DataLoss("has no output");
-  const std::string table = StrCat("hash table ", id);
   const auto known = state_.tables.emplace(table, types).first;
-  if (known->second.keys != types.keys) return DataLoss("its types differ from those elsewhere");
+  if (known->second.keys != types.keys || known->second.values != types.values) {
+    return DataLoss("its types differ from those elsewhere");
+  }
   handles_[op.outputs[0]] = table;
   return Values{kNoValue};
 }

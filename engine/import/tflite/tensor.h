@@ -15,6 +15,8 @@ DType DTypeFromTflite(int64_t type);
 std::string TfliteTypeName(int64_t type);
 // Complex numbers are pairs of floats, along a last axis that the file's shapes do not have.
 inline constexpr int8_t kTfliteComplex64 = 8;
+// Lists of tensors, which TensorFlow's own ops make.
+inline constexpr int8_t kTfliteVariant = 14;
 
 // The value of a constant: a view where the file holds it as it is, else (packed integers, strings,
 // sparse tensors) decoded. `owner` keeps the file's bytes.

@@ -41,19 +41,6 @@ Tensor ScalarInt32(int32_t value) {
   return Tensor::Copy({DType::kI32, {}}, std::as_bytes(std::span(&value, 1)));
 }
 
-// The type of a value that changes: without its contents.
-Fact TypeOf(const Fact& fact) {
-  return fact.kind == ValueKind::kList ? Fact::List(fact.dtype, fact.shape)
-                                       : Fact::Of(fact.dtype, fact.shape);
-}
-
-// A fact as an attribute stores it. Names of sizes mean nothing outside their graph.
-std::string Declared(const Fact& fact) {
-  Fact plain = TypeOf(fact);
-  for (int i = 0; i < plain.shape.rank(); ++i) plain.shape[i].name.clear();
-  return StrCat(plain);
-}
-
 // Converts a value of unknown rank to bool: a scalar by its value, anything else by its size.
 Result<ValueId> UnrankedToBool(Graph& graph, ValueId x, const std::string& name) {
   const auto add = [&](std::string_view role, std::string_view op, AttrMap attrs, Values in) {
@@ -131,7 +118,7 @@ class Loop {
                        : !same    ? Role::kCarried
                        : constant ? Role::kConstant
                                   : Role::kInvariant);
-      facts_.push_back(handle ? Fact() : TypeOf(graph_.fact(inputs_[i])));
+      facts_.push_back(handle ? Fact() : graph_.fact(inputs_[i]).WithoutContents());
     }
     // Lower the body until its results have the shapes of its arguments (a fixed point).
     const size_t functions = state_.module.functions.size();
@@ -148,11 +135,11 @@ class Loop {
     state_.module.functions.emplace_back(attrs.body, *std::move(lowered));
     // The While node carries the range and every value that is not a handle or constant.
     Values carried = range_;
-    attrs.outputs.assign(range_.size(), Declared(Count()));
+    attrs.outputs.assign(range_.size(), DeclaredType(Count()));
     for (size_t i = 0; i < count; ++i) {
       if (!IsCarried(i)) continue;
       carried.push_back(inputs_[i]);
-      attrs.outputs.push_back(Declared(facts_[i]));
+      attrs.outputs.push_back(DeclaredType(facts_[i]));
     }
     ONCILLA_ASSIGN(const Values results, graph_.AddNode(node_.name, "While", WriteAttrs(attrs),
                                                         std::move(carried), {node_.name}));
@@ -371,7 +358,7 @@ Result<Values> LowerIf(TfImportState& state, Graph& graph, const TfFlatNode& nod
       } else if (graph.value(outer[i]).is_constant()) {
         values.push_back(branch.AddConstant(fact.value));
       } else {
-        values.push_back(AddArgument(branch, flat, i, TypeOf(fact)));
+        values.push_back(AddArgument(branch, flat, i, fact.WithoutContents()));
       }
     }
     TfBuilder builder(state, branch, flat);
@@ -381,7 +368,7 @@ Result<Values> LowerIf(TfImportState& state, Graph& graph, const TfFlatNode& nod
     for (size_t i = 0; i < results; ++i) {
       ONCILLA_ASSIGN(const ValueId value, builder.Output(i));
       if (value == kNoValue) return Unsupported("a branch chooses between resources");
-      const Fact fact = TypeOf(branch.fact(value));
+      const Fact fact = branch.fact(value).WithoutContents();
       if (b == 0) {
         given[i] = fact;
       } else if (fact.kind != given[i].kind || fact.dtype != given[i].dtype) {
@@ -396,7 +383,7 @@ Result<Values> LowerIf(TfImportState& state, Graph& graph, const TfFlatNode& nod
     state.module.functions.emplace_back(attrs.branches.back(), std::move(branch));
   }
   if (failed) return Unsupported(kTfBodyFailed);
-  for (const Fact& fact : given) attrs.outputs.push_back(Declared(fact));
+  for (const Fact& fact : given) attrs.outputs.push_back(DeclaredType(fact));
   return graph.AddNode(node.name, "If", WriteAttrs(attrs), std::move(arguments), {node.name});
 }
 
@@ -474,7 +461,7 @@ Status UseTfState(TfImportState& state, Graph& graph, const TfFlatNode& node) {
     }
     const Tensor none = Tensor::ScalarInt64(0);
     ONCILLA_ASSIGN(const ValueId empty, graph.Add(node.name + "/empty", "ListReserve",
-                                                  WriteAttrs(ListReserveAttrs{Declared(list)}),
+                                                  WriteAttrs(ListReserveAttrs{DeclaredType(list)}),
                                                   {graph.AddConstant(none)}));
     return graph
         .AddNode(node.name + "/begin", "AssignVariable", WriteAttrs(AssignVariableAttrs{node.name}),
@@ -493,7 +480,7 @@ Result<ValueId> TfReadVariable(Graph& graph, const TfGraph& source, const TfFlat
   ONCILLA_ASSIGN(const Fact fact, IsTfStack(variable.op())
                                       ? TfStackFact(source, *variable.source)
                                       : TfVariableFact(source, *variable.source));
-  const ReadVariableAttrs attrs{variable.name, Declared(fact)};
+  const ReadVariableAttrs attrs{variable.name, DeclaredType(fact)};
   return graph.Add(std::move(name), "ReadVariable", WriteAttrs(attrs), {});
 }
 

@@ -131,17 +131,23 @@ Result<Values> LowerConv(TfLowering& b) {
   return One(AddConv(b, layout, ""));
 }
 
-// Reshapes the depthwise filter [h, w, in, multiplier] for `in` groups: [h, w, 1, in * multiplier].
+// Reshapes the depthwise filter [h, w, in, multiplier] for `in` groups: [h, w, 1, in * multiplier]. The height and
+// width of one that is computed may be left to the run.
 Result<ValueId> GroupFilter(TfLowering& b, int64_t& groups) {
-  const PartialShape filter = b.in_fact(1).shape;
-  if (!filter.known() || filter.rank() != 4) {
-    return Unsupported("the filter's shape ", filter, " is not known with four axes");
+  const PartialShape& filter = b.in_fact(1).shape;
+  if (!filter.ranked() || filter.rank() != 4 || !filter[2].known()) {
+    return Unsupported("the channels of the filter's shape ", filter, " are not known");
   }
-  const Shape shape = filter.ToShape();
-  groups = shape[2];
-  return b.Add("Reshape", {},
-               {b.in(1), b.Ints({shape[0], shape[1], 1, SaturatingMul(shape[2], shape[3])})},
-               "filter");
+  groups = filter[2].size;
+  if (filter.known()) {
+    const Shape shape = filter.ToShape();
+    const int64_t columns = SaturatingMul(shape[2], shape[3]);
+    return b.Add("Reshape", {}, {b.in(1), b.Ints({shape[0], shape[1], 1, columns})}, "filter");
+  }
+  ONCILLA_ASSIGN(const ValueId spatial, b.Add(ShapeAttrs{.end = 2}, {b.in(1)}, "filter_sizes"));
+  ONCILLA_ASSIGN(const ValueId sizes,
+                 b.Add(ConcatAttrs{0}, {spatial, b.Ints({1, -1})}, "grouped_sizes"));
+  return b.Add("Reshape", {}, {b.in(1), sizes}, "filter");
 }
 
 Result<ValueId> AddDepthwise(TfLowering& b, const TfLayout& layout, std::string_view role) {

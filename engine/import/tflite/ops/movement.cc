@@ -24,7 +24,12 @@ Result<Values> LowerReshape(TfliteLowering& b) {
 }
 
 Result<Values> LowerSqueeze(TfliteLowering& b) {
-  ONCILLA_ASSIGN(const std::vector<int64_t> axes, b.IntList(0));
+  ONCILLA_ASSIGN(std::vector<int64_t> axes, b.IntList(0));
+  if (b.has_complex()) {
+    // The axis of the parts comes after those that the file knows.
+    if (axes.empty()) return Unsupported("of complex numbers along axes that it does not name");
+    for (int64_t& axis : axes) axis -= axis < 0 ? 1 : 0;
+  }
   if (axes.empty()) return One(b.Add("Squeeze", {}, {b.in(0)}));
   return One(b.Add("Squeeze", {}, {b.in(0), b.Ints(axes)}));
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Exports one model of torch_models.py: export.py NAME EXPORTER FOLDER writes model.onnx and a .npy for each feed."""
+"""Exports one model of torch_models.py: export_torch.py NAME EXPORTER FOLDER writes model.onnx and a .npy for each feed."""
 
 import pathlib
 import sys
