@@ -227,7 +227,7 @@ def augmentation():
 def audio():
     x = keras.Input((4000,))
     outputs = [layers.MelSpectrogram(fft_length=256, sequence_stride=128, sampling_rate=8000)(x),
-               layers.STFTSpectrogram(frame_length=200, frame_step=100, fft_length=256)(x)]
+               layers.STFTSpectrogram(frame_length=200, frame_step=100, fft_length=256)(ops.expand_dims(x, 2))]
     return keras.Model(x, outputs), normal(2, 4000)
 
 
@@ -303,12 +303,10 @@ def control_flow():
     x = keras.Input(batch_shape=(4, 5))
     rows = np.array([0, 0, 1, 2], "int32")
     outputs = [
-        ops.segment_sum(x, rows, 3), ops.segment_max(x, rows, 3),
-        ops.scatter(np.array([[1], [3]], "int32"), ops.ones((2, 5)), (6, 5)), ops.slice_update(x, (1, 1), ops.ones((2, 2))),
-        ops.cond(ops.sum(x) > 0, lambda: x, lambda: -x),
-        ops.while_loop(lambda a, n: n < 3, lambda a, n: (a * 2, n + 1), (x, 0))[0],
-        ops.scan(lambda c, row: (c + row, c * row), ops.zeros((5,)), x)[1], ops.map(ops.sum, x),
-        ops.associative_scan(lambda a, b: a + b, x), ops.fori_loop(0, 3, lambda k, y: y + 1, x), ops.unstack(x, 5, axis=1)[2]]
+        ops.segment_sum(x, rows, 3), ops.segment_max(x, rows, 3), ops.slice_update(x, (1, 1), ops.ones((2, 2))),
+        ops.scatter(np.array([[1], [3]], "int32"), ops.slice(x, (0, 0), (2, 5)), (6, 5)),
+        ops.while_loop(lambda a: ops.sum(a) < 100, lambda a: (a + 1,), (x,))[0], ops.map(lambda row: row * ops.sum(row), x),
+        ops.fori_loop(0, 3, lambda k, y: y + 1, x), ops.unstack(x, 5, axis=1)[2]]
     return keras.Model(x, outputs), normal(4, 5)
 
 

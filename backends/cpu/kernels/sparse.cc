@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "backends/cpu/algorithms/crosses.h"
 #include "backends/cpu/algorithms/places.h"
 #include "backends/cpu/algorithms/sets.h"
 #include "backends/cpu/algorithms/sparse_combine.h"
@@ -498,6 +499,7 @@ const KernelRow kRows[] = {
     HostRow<SparseReduce>("SparseReduce", kIntegers),
     HostRow<SetOperation>("SetOperation", kIntegers | kStrings),
     HostRow<SetSize>("SetSize", kIntegers),
+    HostRow<FeatureCross>("FeatureCross", kIntegers | kStrings),
     HostRow<ListDiff>("ListDiff", kAll),
     HostRow<DynamicPartition>("DynamicPartition", kAll),
     HostRow<DynamicStitch>("DynamicStitch", kIntegers),

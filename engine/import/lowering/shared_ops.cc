@@ -82,6 +82,76 @@ Result<Values> LowerSliceBySize(Lowering& b) {
   return One(b.Add("Slice", {}, {b.in(0), b.in(1), ends}));
 }
 
+namespace {
+
+// Element i of a list of integers, as a list of one.
+Result<ValueId> Element(Lowering& b, ValueId list, int64_t i, std::string_view role) {
+  return b.Add("Slice", {}, {list, b.Ints({i}), b.Ints({i + 1})}, role);
+}
+
+// The flat indices at which `part` goes in `whole` if it starts at `start`: shaped as the part.
+Result<ValueId> PlacesOf(Lowering& b, int rank, ValueId whole, ValueId part, ValueId start) {
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
+  ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kI64, 1));
+  ValueId places = b.Ints({0}), step = b.Ints({1});
+  for (int axis = rank - 1; axis >= 0; --axis) {
+    const auto role = [axis](std::string_view name) { return StrCat(name, axis); };
+    ONCILLA_ASSIGN(const ValueId size, Element(b, part, axis, role("size")));
+    ONCILLA_ASSIGN(const ValueId count, b.Add("Reshape", {}, {size, b.Ints({})}, role("count")));
+    ONCILLA_ASSIGN(ValueId at, b.Add("Range", {}, {zero, count, one}, role("range")));
+    ONCILLA_ASSIGN(const ValueId first, Element(b, start, axis, role("first")));
+    ONCILLA_ASSIGN(at, b.Add("Add", {}, {at, first}, role("at")));
+    ONCILLA_ASSIGN(at, b.Add("Mul", {}, {at, step}, role("way")));
+    std::vector<int64_t> trailing;
+    for (int k = axis + 1; k < rank; ++k) trailing.push_back(k - axis);
+    if (!trailing.empty()) {
+      ONCILLA_ASSIGN(at, b.Unsqueeze(at, trailing, role("along")));
+    }
+    ONCILLA_ASSIGN(places, b.Add("Add", {}, {at, places}, role("places")));
+    ONCILLA_ASSIGN(const ValueId extent, Element(b, whole, axis, role("extent")));
+    ONCILLA_ASSIGN(step, b.Add("Mul", {}, {step, extent}, role("step")));
+  }
+  return places;
+}
+
+}  // namespace
+
+Result<Values> LowerDynamicUpdateSlice(Lowering& b) {
+  const PartialShape operand = b.in_fact(0).shape, update = b.in_fact(1).shape;
+  if (!operand.ranked() || !update.ranked()) return Unsupported("of tensors of unknown rank");
+  const int rank = operand.rank();
+  if (update.rank() != rank) return InvalidArgument("of ranks that differ");
+  for (int axis = 0; axis < rank; ++axis) {
+    if (operand[axis].known() && update[axis].known() && update[axis].size > operand[axis].size) {
+      return InvalidArgument("an update ", update, " of ", operand);
+    }
+  }
+  ONCILLA_ASSIGN(const ValueId whole, b.Add(ShapeAttrs(), {b.in(0)}, "whole"));
+  ONCILLA_ASSIGN(const ValueId part, b.Add(ShapeAttrs(), {b.in(1)}, "part"));
+  ONCILLA_ASSIGN(const ValueId most, b.Add("Sub", {}, {whole, part}, "most"));
+  ONCILLA_ASSIGN(ValueId start, b.Cast(b.in(2), DType::kI64, "start"));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
+  ONCILLA_ASSIGN(start, b.Add("Min", {}, {start, most}, "start_cut"));
+  ONCILLA_ASSIGN(start, b.Add("Max", {}, {start, zero}, "start_inside"));
+  ONCILLA_ASSIGN(ValueId places, PlacesOf(b, rank, whole, part, start));
+  if (!operand.known() || !update.known()) {
+    // An update that turns out to be larger than the operand must not go where it does not belong:
+    // all its places become such as the scatter refuses.
+    ONCILLA_ASSIGN(ValueId wrong, b.Add("ReduceMin", ReduceAttrs{.keep_dims = true},
+                                        {most, b.Ints({0})}, "least"));
+    ONCILLA_ASSIGN(wrong, b.Add("Min", {}, {wrong, zero}, "lacking"));
+    ONCILLA_ASSIGN(wrong, b.Add("Max", {}, {wrong, b.Ints({-1})}, "lacks"));
+    ONCILLA_ASSIGN(wrong, b.Add("Mul", {}, {wrong, b.Ints({int64_t{1} << 62})}, "refused"));
+    ONCILLA_ASSIGN(places, b.Add("Add", {}, {places, wrong}, "checked"));
+  }
+  ONCILLA_ASSIGN(const ValueId indices, b.Add("Reshape", {}, {places, b.Ints({-1, 1})}, "indices"));
+  ONCILLA_ASSIGN(const ValueId flat, b.Add("Reshape", {}, {b.in(0), b.Ints({-1})}, "flat"));
+  ONCILLA_ASSIGN(const ValueId values, b.Add("Reshape", {}, {b.in(1), b.Ints({-1})}, "values"));
+  ONCILLA_ASSIGN(const ValueId written,
+                 b.Add(ScatterNDAttrs(), {flat, indices, values}, "written"));
+  return One(b.Add("Reshape", {}, {written, whole}));
+}
+
 // One of the sizes may be -1, which stands for the remainder.
 Result<Values> LowerSplitSizes(Lowering& b) {
   ONCILLA_ASSIGN(const int64_t asked_axis, b.KnownInt(2, "the axis"));

@@ -1,6 +1,6 @@
-// Ops that several formats have alike, and that take a few canonical nodes. Unless it says otherwise,
-// the inputs are those of TensorFlow and TFLite; what TensorFlow has as attributes and TFLite as
-// options is an argument.
+// Ops that several formats have alike, and that take a few canonical nodes. Unless it says
+// otherwise, the inputs are those of TensorFlow and TFLite; what TensorFlow has as attributes and
+// TFLite as options is an argument.
 #pragma once
 
 #include "engine/import/lowering/lowering.h"
@@ -11,6 +11,9 @@ namespace oncilla {
 Result<ValueId> PadsOf(Lowering& b, size_t i);
 // Inputs x, begin, size.
 Result<Values> LowerSliceBySize(Lowering& b);
+// Inputs x, update, start: x with the update in place of what begins there; a start at which the
+// update would not fit moves until it does.
+Result<Values> LowerDynamicUpdateSlice(Lowering& b);
 // Inputs x, sizes, axis.
 Result<Values> LowerSplitSizes(Lowering& b);
 // All inputs beside each other, along a new axis; and one input taken apart again.

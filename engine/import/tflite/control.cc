@@ -15,7 +15,7 @@
 namespace oncilla {
 namespace {
 
-constexpr int kMaxRounds = 10, kMaxDepth = 24;
+constexpr int kMaxRounds = 10, kMaxDepth = 64;
 constexpr std::string_view kBodyFailed = "a subgraph that it calls is not supported";
 
 bool SameShape(const PartialShape& a, const PartialShape& b) {

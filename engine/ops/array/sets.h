@@ -51,4 +51,25 @@ struct SetSizeAttrs {
   void Fields(auto&& field) { field("validate", validate); }
 };
 
+// FeatureCross(indices.., values.., shapes.., dense..) -> indices, values, shape: for each row of
+// the columns, every combination of their features, of which the last column's change first. The
+// first `sparse` columns are sparse tensors [rows, features], the others dense ones; features are
+// i64 or strings. With `hashed` a combination is FarmHash's fingerprints of its strings, and its
+// numbers as they are, chained from `key` on, modulo `buckets` where that is not 0; else its
+// features as text, with `separator` between them.
+struct FeatureCrossAttrs {
+  int64_t sparse = 0;
+  bool hashed = true;
+  int64_t buckets = 0;
+  int64_t key = 0;  // the bits of a u64
+  std::string separator;
+  void Fields(auto&& field) {
+    field("sparse", sparse);
+    field("hashed", hashed);
+    field("buckets", buckets);
+    field("key", key);
+    field("separator", separator);
+  }
+};
+
 }  // namespace oncilla

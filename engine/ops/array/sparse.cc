@@ -377,6 +377,27 @@ Result<Facts> InferSetSize(const SetSizeAttrs&, std::span<const Fact> in) {
   return Facts{Fact::Of(DType::kI32, PartialShape::OfRank(static_cast<int>(rank.size) - 1))};
 }
 
+// Columns of i64 or strings, each with two axes.
+Result<Facts> InferFeatureCross(const FeatureCrossAttrs& attrs, std::span<const Fact> in) {
+  const int64_t count = std::ssize(in);
+  if (attrs.sparse < 0 || attrs.sparse > count / 3 || attrs.buckets < 0) {
+    return InvalidArgument(attrs.sparse, " sparse columns of ", count, " inputs, ", attrs.buckets,
+                           " buckets");
+  }
+  const auto sparse = static_cast<size_t>(attrs.sparse);
+  for (size_t i = 0; i < in.size(); ++i) {
+    const bool values = i >= sparse && i < 2 * sparse, dense = i >= 3 * sparse;
+    if (dense && in[i].shape.ranked() && in[i].shape.rank() != 2) {
+      return InvalidArgument("a dense column ", in[i], " instead of one with two axes");
+    }
+    if (i < sparse) ONCILLA_TRY(RequireSparse(in[i], &in[sparse + i], in[2 * sparse + i]));
+    if ((values || dense) && in[i].dtype != DType::kI64 && in[i].dtype != DType::kString) {
+      return Unsupported("features of ", in[i].dtype);
+    }
+  }
+  return SparseFacts(attrs.hashed ? DType::kI64 : DType::kString, Dim(2));
+}
+
 constexpr OpTraits Host(int least, int most) {
   return {.inputs = {least, most}, .host_only = true};
 }
@@ -398,6 +419,7 @@ constexpr OpDef kSparseOps[] = {
     Op<InferSparseReduce>("SparseReduce", Dependent(4, 4)),
     Op<InferSetOperation>("SetOperation", Dependent(2, 6)),
     Op<InferSetSize>("SetSize", Dependent(3, 3)),
+    Op<InferFeatureCross>("FeatureCross", Dependent(1, kVariadic)),
     Op<InferEditDistance>("EditDistance", Dependent(6, 6)),
     Op<InferRaggedToSparse>("RaggedToSparse", Dependent(2, kVariadic)),
     Op<InferRaggedRange>("RaggedRange", Dependent(3, 3)),

@@ -106,6 +106,7 @@ Result<Values> LowerUnpack(TfLowering& b) {
 }
 
 Result<Values> LowerSlice(TfLowering& b) { return LowerSliceBySize(b); }
+Result<Values> LowerUpdate(TfLowering& b) { return LowerDynamicUpdateSlice(b); }
 
 Result<Values> LowerStridedSlice(TfLowering& b) {
   ONCILLA_ASSIGN(const StridedSliceAttrs masks, ReadSliceMasks(b));
@@ -359,6 +360,7 @@ constexpr TfOpRow kRows[] = {
     {"Tile", 2, "Tile"},
     {"Transpose", 2, "", LowerTranspose},
     {"Unpack", 1, "", LowerUnpack},
+    {"XlaDynamicUpdateSlice", 3, "", LowerUpdate},
 };
 
 }  // namespace

@@ -173,6 +173,33 @@ Result<Values> LowerSetOperation(TfLowering& b) {
   return b.AddAll("SetOperation", attrs, b.all_inputs());
 }
 
+// Combinations of features. Their indices, values and shapes come one kind after the other, then
+// dense columns.
+Result<Values> LowerSparseCross(TfLowering& b) {
+  FeatureCrossAttrs attrs;
+  ONCILLA_ASSIGN(attrs.sparse, b.attrs().Int("N"));
+  Values inputs = b.all_inputs();
+  if (b.op() == "SparseCrossV2") {
+    const Fact& separator = b.in_fact(b.inputs() - 1);
+    if (!separator.has_value() || separator.value.dtype() != DType::kString ||
+        separator.value.elements() != 1) {
+      return Unsupported("its separator is not known");
+    }
+    attrs.hashed = false;
+    attrs.separator = separator.value.strings()[0];
+    inputs.pop_back();
+  } else {
+    ONCILLA_ASSIGN(attrs.hashed, b.attrs().Bool("hashed_output"));
+    ONCILLA_ASSIGN(attrs.buckets, b.attrs().Int("num_buckets"));
+    ONCILLA_ASSIGN(attrs.key, b.attrs().Int("hash_key"));
+    attrs.separator = "_X_";
+  }
+  if (attrs.sparse < 0 || std::ssize(inputs) < 3 * attrs.sparse || inputs.empty()) {
+    return DataLoss("has ", inputs.size(), " inputs for ", attrs.sparse, " sparse columns");
+  }
+  return b.AddAll("FeatureCross", attrs, std::move(inputs));
+}
+
 Result<Values> LowerSetSize(TfLowering& b) {
   ONCILLA_ASSIGN(const bool validate, b.attrs().Bool("validate_indices"));
   return One(b.Add("SetSize", SetSizeAttrs{validate}, b.all_inputs()));
@@ -195,6 +222,8 @@ constexpr TfOpRow kRows[] = {
     {"SetSize", 3, "", LowerSetSize},
     {"SparseAdd", 7, "", LowerSame<kAdd>},
     {"SparseConcat", 3, "", LowerSparseConcat},
+    {"SparseCross", 1, "", LowerSparseCross},
+    {"SparseCrossV2", 1, "", LowerSparseCross},
     {"SparseDenseCwiseAdd", 4, "", LowerSparseWithDense},
     {"SparseDenseCwiseDiv", 4, "", LowerSparseWithDense},
     {"SparseDenseCwiseMul", 4, "", LowerSparseWithDense},

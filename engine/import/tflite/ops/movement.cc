@@ -103,51 +103,7 @@ Result<Values> LowerDensify(TfliteLowering& b) {
   return Values{b.in(0)};
 }
 
-// The flat indices in the whole operand at which `update` goes if it starts at the first element.
-Tensor PlacesOf(const Shape& whole, const Shape& update) {
-  std::vector<int64_t> places(static_cast<size_t>(update.elements()));
-  for (size_t i = 0; i < places.size(); ++i) {
-    auto rest = static_cast<int64_t>(i);
-    for (int axis = update.rank() - 1; axis >= 0; --axis) {
-      places[i] += rest % update[axis] * whole.Product(axis + 1, whole.rank());
-      rest /= update[axis];
-    }
-  }
-  return Tensor::Int64s(places);
-}
-
-// Replaces part of the operand by `update` from the given indices on, which are clamped so that it
-// fits.
-Result<Values> LowerUpdateSlice(TfliteLowering& b) {
-  const PartialShape &operand = b.in_fact(0).shape, &update = b.in_fact(1).shape;
-  if (!operand.known() || !update.known()) return Unsupported("of tensors whose sizes are open");
-  const Shape whole = operand.ToShape(), part = update.ToShape();
-  if (whole.rank() != part.rank()) return InvalidArgument("of ranks that differ");
-  constexpr int64_t kMostPlaces = int64_t{1} << 24;
-  if (part.elements() > kMostPlaces) return Unsupported("of ", part.elements(), " elements");
-  std::vector<int64_t> most, steps;
-  for (int axis = 0; axis < whole.rank(); ++axis) {
-    if (part[axis] > whole[axis]) return InvalidArgument("an update ", part, " of ", whole);
-    most.push_back(whole[axis] - part[axis]);
-    steps.push_back(whole.Product(axis + 1, whole.rank()));
-  }
-  ONCILLA_ASSIGN(ValueId start, b.Cast(b.in(2), DType::kI64, "start"));
-  ONCILLA_ASSIGN(start, b.Add("Min", {}, {start, b.Ints(most)}, "start_cut"));
-  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
-  ONCILLA_ASSIGN(start, b.Add("Max", {}, {start, zero}, "start_inside"));
-  ONCILLA_ASSIGN(const ValueId ways, b.Add("Mul", {}, {start, b.Ints(steps)}, "ways"));
-  ONCILLA_ASSIGN(const ValueId way,
-                 b.Add("ReduceSum", ReduceAttrs{.keep_dims = true}, {ways, b.Ints({0})}, "way"));
-  const ValueId base = b.Constant(PlacesOf(whole, part));
-  ONCILLA_ASSIGN(const ValueId places, b.Add("Add", {}, {base, way}, "places"));
-  ONCILLA_ASSIGN(const ValueId indices, b.Unsqueeze(places, {1}, "indices"));
-  ONCILLA_ASSIGN(const ValueId flat, b.Add("Reshape", {}, {b.in(0), b.Ints({-1})}, "flat"));
-  ONCILLA_ASSIGN(const ValueId values, b.Add("Reshape", {}, {b.in(1), b.Ints({-1})}, "values"));
-  ONCILLA_ASSIGN(const ValueId written,
-                 b.Add(ScatterNDAttrs(), {flat, indices, values}, "written"));
-  return One(
-      b.Add("Reshape", {}, {written, b.Ints(std::vector<int64_t>(whole.begin(), whole.end()))}));
-}
+Result<Values> LowerUpdateSlice(TfliteLowering& b) { return LowerDynamicUpdateSlice(b); }
 
 // Bytes with different scales are converted to the output's scale, in float, by a table each.
 Result<Values> LowerQuantisedConcat(TfliteLowering& b) {

@@ -1,0 +1,146 @@
+// Combinations of the features of several columns, as TensorFlow's crossed columns make them.
+#include "backends/cpu/algorithms/crosses.h"
+
+#include <farmhash.h>
+
+#include <limits>
+
+#include "backends/cpu/algorithms/places.h"
+#include "backends/cpu/kernels/pick.h"
+
+namespace oncilla::cpu {
+namespace {
+
+using Tensors = Result<std::vector<Tensor>>;
+
+// A column's features one after the other, and where those of each row begin.
+struct Column {
+  Tensor values;
+  IntList begins;  // one more than there are rows
+
+  int64_t rows() const { return std::ssize(begins) - 1; }
+  int64_t CountOf(int64_t row) const {
+    return begins[static_cast<size_t>(row) + 1] - begins[static_cast<size_t>(row)];
+  }
+  size_t At(int64_t row, int64_t feature) const {
+    return static_cast<size_t>(begins[static_cast<size_t>(row)] + feature);
+  }
+};
+
+Result<Column> ReadSparse(const Tensor& indices, const Tensor& values, const Tensor& shape) {
+  const IntList sizes = IntsOf(shape);
+  if (sizes.size() != 2) return InvalidArgument("a column of ", sizes.size(), " axes instead of 2");
+  ONCILLA_ASSIGN(const Places p, PlacesOf(indices, sizes, values.elements()));
+  Column out{values, {}};
+  size_t next = 0;
+  // Rows without features are counted too, so that a column of many costs memory.
+  Growth growth;
+  ONCILLA_TRY(growth.Add(SaturatingMul(sizes[0], int64_t{sizeof(int64_t)})));
+  for (int64_t row = 0; row < sizes[0]; ++row) {
+    out.begins.push_back(static_cast<int64_t>(next));
+    while (next < p.count && p[next][0] == row) ++next;
+  }
+  if (next != p.count)
+    return InvalidArgument("the entries of a column are not in the order of their rows");
+  out.begins.push_back(static_cast<int64_t>(next));
+  growth.Clear();
+  return out;
+}
+
+Result<Column> ReadDense(const Tensor& x) {
+  if (x.shape().rank() != 2)
+    return InvalidArgument("a dense column ", x.desc(), " instead of one with two axes");
+  Column out{x, {}};
+  for (int64_t row = 0; row <= x.shape()[0]; ++row) out.begins.push_back(row * x.shape()[1]);
+  return out;
+}
+
+// The combination of two fingerprints, in their order, after TensorFlow's description.
+uint64_t Chain(uint64_t first, uint64_t second) {
+  constexpr uint64_t kMul = 0xc6a4a7935bd1e995;
+  const auto mixed = [](uint64_t x) { return x ^ (x >> 47); };
+  const uint64_t result = (first ^ kMul ^ (mixed(second * kMul) * kMul)) * kMul;
+  return mixed(mixed(result) * kMul);
+}
+
+uint64_t NumberOf(const Column& column, size_t at) {
+  if (column.values.dtype() != DType::kString)
+    return static_cast<uint64_t>(column.values.As<int64_t>()[at]);
+  const std::string& text = column.values.strings()[at];
+  return util::Fingerprint64(text.data(), text.size());
+}
+
+std::string TextOf(const Column& column, size_t at) {
+  if (column.values.dtype() == DType::kString) return column.values.strings()[at];
+  return StrCat(column.values.As<int64_t>()[at]);
+}
+
+Result<std::vector<Column>> Read(const FeatureCrossAttrs& attrs, std::span<const Tensor> in) {
+  const auto sparse = static_cast<size_t>(attrs.sparse);
+  std::vector<Column> columns;
+  for (size_t i = 0; i < sparse; ++i) {
+    ONCILLA_ASSIGN(Column column, ReadSparse(in[i], in[sparse + i], in[2 * sparse + i]));
+    columns.push_back(std::move(column));
+  }
+  for (const Tensor& dense : in.subspan(3 * sparse)) {
+    ONCILLA_ASSIGN(Column column, ReadDense(dense));
+    columns.push_back(std::move(column));
+  }
+  for (const Column& column : columns) {
+    if (column.rows() != columns[0].rows()) {
+      return InvalidArgument("columns of ", columns[0].rows(), " and ", column.rows(), " rows");
+    }
+  }
+  return columns;
+}
+
+}  // namespace
+
+Tensors FeatureCross(const FeatureCrossAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
+  ONCILLA_ASSIGN(const std::vector<Column> columns, Read(attrs, in));
+  IntList places;
+  std::vector<int64_t> hashes;
+  std::vector<std::string> texts;
+  Growth growth;
+  WorkLook look;
+  const uint64_t buckets = attrs.buckets > 0 ? static_cast<uint64_t>(attrs.buckets)
+                                             : uint64_t{std::numeric_limits<int64_t>::max()};
+  int64_t most = 0;
+  const int64_t rows = columns[0].rows();
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t count = 1;
+    for (const Column& column : columns) count = SaturatingMul(count, column.CountOf(row));
+    most = std::max(most, count);
+    ONCILLA_TRY(growth.Add(SaturatingMul(count, int64_t{3 * sizeof(int64_t)})));
+    std::vector<int64_t> chosen(columns.size(), 0);
+    for (int64_t k = 0; k < count; ++k) {
+      uint64_t hash = static_cast<uint64_t>(attrs.key);
+      std::string text;
+      for (size_t c = 0; c < columns.size(); ++c) {
+        const size_t at = columns[c].At(row, chosen[c]);
+        if (attrs.hashed) {
+          hash = Chain(hash, NumberOf(columns[c], at));
+        } else {
+          text += StrCat(c > 0 ? attrs.separator : "", TextOf(columns[c], at));
+        }
+      }
+      places.insert(places.end(), {row, k});
+      if (attrs.hashed) {
+        hashes.push_back(static_cast<int64_t>(hash % buckets));
+      } else {
+        ONCILLA_TRY(growth.Add(std::ssize(text) + static_cast<int64_t>(sizeof(std::string))));
+        texts.push_back(std::move(text));
+      }
+      for (size_t c = columns.size(); c-- > 0 && ++chosen[c] == columns[c].CountOf(row);)
+        chosen[c] = 0;
+      ONCILLA_TRY(look.Go(std::ssize(columns)));
+    }
+  }
+  growth.Clear();
+  const Shape entries = {std::ssize(places) / 2};
+  if (attrs.hashed)
+    return SparseOf(places, Tensor::Of<int64_t>(DType::kI64, entries, hashes), {rows, most});
+  return SparseOf(places, Tensor::Strings(entries, std::move(texts)), {rows, most});
+}
+
+}  // namespace oncilla::cpu
