@@ -3,6 +3,7 @@
 
 #include <farmhash.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "backends/cpu/algorithms/places.h"
@@ -13,17 +14,20 @@ namespace {
 
 using Tensors = Result<std::vector<Tensor>>;
 
-// A column's features one after the other, and where those of each row begin.
+// A column's features one after the other. Rows without features, of which a shape may state any
+// number, take no room.
 struct Column {
   Tensor values;
-  IntList begins;  // one more than there are rows
+  int64_t rows = 0;
+  IntList filled;  // the rows that have features, in ascending order
+  IntList begins;  // where the features of each begin, and the end of the last
 
-  int64_t rows() const { return std::ssize(begins) - 1; }
-  int64_t CountOf(int64_t row) const {
-    return begins[static_cast<size_t>(row) + 1] - begins[static_cast<size_t>(row)];
-  }
-  size_t At(int64_t row, int64_t feature) const {
-    return static_cast<size_t>(begins[static_cast<size_t>(row)] + feature);
+  // The features of a row: from the first to before the last.
+  std::pair<int64_t, int64_t> Of(int64_t row) const {
+    const auto at = std::lower_bound(filled.begin(), filled.end(), row);
+    if (at == filled.end() || *at != row) return {0, 0};
+    const auto i = static_cast<size_t>(at - filled.begin());
+    return {begins[i], begins[i + 1]};
   }
 };
 
@@ -31,27 +35,31 @@ Result<Column> ReadSparse(const Tensor& indices, const Tensor& values, const Ten
   const IntList sizes = IntsOf(shape);
   if (sizes.size() != 2) return InvalidArgument("a column of ", sizes.size(), " axes instead of 2");
   ONCILLA_ASSIGN(const Places p, PlacesOf(indices, sizes, values.elements()));
-  Column out{values, {}};
-  size_t next = 0;
-  // Rows without features are counted too, so that a column of many costs memory.
-  Growth growth;
-  ONCILLA_TRY(growth.Add(SaturatingMul(sizes[0], int64_t{sizeof(int64_t)})));
-  for (int64_t row = 0; row < sizes[0]; ++row) {
-    out.begins.push_back(static_cast<int64_t>(next));
-    while (next < p.count && p[next][0] == row) ++next;
+  Column out{values, sizes[0], {}, {}};
+  for (size_t i = 0; i < p.count; ++i) {
+    const int64_t row = p[i][0];
+    if (!out.filled.empty() && row < out.filled.back()) {
+      return InvalidArgument("the entries of a column are not in the order of their rows");
+    }
+    if (!out.filled.empty() && row == out.filled.back()) continue;
+    out.filled.push_back(row);
+    out.begins.push_back(static_cast<int64_t>(i));
   }
-  if (next != p.count)
-    return InvalidArgument("the entries of a column are not in the order of their rows");
-  out.begins.push_back(static_cast<int64_t>(next));
-  growth.Clear();
+  out.begins.push_back(static_cast<int64_t>(p.count));
   return out;
 }
 
 Result<Column> ReadDense(const Tensor& x) {
-  if (x.shape().rank() != 2)
+  if (x.shape().rank() != 2) {
     return InvalidArgument("a dense column ", x.desc(), " instead of one with two axes");
-  Column out{x, {}};
-  for (int64_t row = 0; row <= x.shape()[0]; ++row) out.begins.push_back(row * x.shape()[1]);
+  }
+  Column out{x, x.shape()[0], {}, {}};
+  const int64_t width = x.shape()[1];
+  for (int64_t at = 0; at < x.elements(); at += width) {
+    out.filled.push_back(at / width);
+    out.begins.push_back(at);
+  }
+  out.begins.push_back(x.elements());
   return out;
 }
 
@@ -87,8 +95,8 @@ Result<std::vector<Column>> Read(const FeatureCrossAttrs& attrs, std::span<const
     columns.push_back(std::move(column));
   }
   for (const Column& column : columns) {
-    if (column.rows() != columns[0].rows()) {
-      return InvalidArgument("columns of ", columns[0].rows(), " and ", column.rows(), " rows");
+    if (column.rows != columns[0].rows) {
+      return InvalidArgument("columns of ", columns[0].rows, " and ", column.rows, " rows");
     }
   }
   return columns;
@@ -106,18 +114,22 @@ Tensors FeatureCross(const FeatureCrossAttrs& attrs, const NodeView&, std::span<
   const uint64_t buckets = attrs.buckets > 0 ? static_cast<uint64_t>(attrs.buckets)
                                              : uint64_t{std::numeric_limits<int64_t>::max()};
   int64_t most = 0;
-  const int64_t rows = columns[0].rows();
-  for (int64_t row = 0; row < rows; ++row) {
+  for (const int64_t row : columns[0].filled) {
     int64_t count = 1;
-    for (const Column& column : columns) count = SaturatingMul(count, column.CountOf(row));
+    std::vector<std::pair<int64_t, int64_t>> features;
+    for (const Column& column : columns) {
+      features.push_back(column.Of(row));
+      count = SaturatingMul(count, features.back().second - features.back().first);
+    }
     most = std::max(most, count);
     ONCILLA_TRY(growth.Add(SaturatingMul(count, int64_t{3 * sizeof(int64_t)})));
-    std::vector<int64_t> chosen(columns.size(), 0);
+    ONCILLA_TRY(look.Go(std::ssize(columns)));
+    auto chosen = features;  // the first of each is what the next combination takes
     for (int64_t k = 0; k < count; ++k) {
       uint64_t hash = static_cast<uint64_t>(attrs.key);
       std::string text;
       for (size_t c = 0; c < columns.size(); ++c) {
-        const size_t at = columns[c].At(row, chosen[c]);
+        const auto at = static_cast<size_t>(chosen[c].first);
         if (attrs.hashed) {
           hash = Chain(hash, NumberOf(columns[c], at));
         } else {
@@ -131,16 +143,18 @@ Tensors FeatureCross(const FeatureCrossAttrs& attrs, const NodeView&, std::span<
         ONCILLA_TRY(growth.Add(std::ssize(text) + static_cast<int64_t>(sizeof(std::string))));
         texts.push_back(std::move(text));
       }
-      for (size_t c = columns.size(); c-- > 0 && ++chosen[c] == columns[c].CountOf(row);)
-        chosen[c] = 0;
+      for (size_t c = columns.size(); c-- > 0 && ++chosen[c].first == chosen[c].second;) {
+        chosen[c].first = features[c].first;
+      }
       ONCILLA_TRY(look.Go(std::ssize(columns)));
     }
   }
   growth.Clear();
   const Shape entries = {std::ssize(places) / 2};
   if (attrs.hashed)
-    return SparseOf(places, Tensor::Of<int64_t>(DType::kI64, entries, hashes), {rows, most});
-  return SparseOf(places, Tensor::Strings(entries, std::move(texts)), {rows, most});
+    return SparseOf(places, Tensor::Of<int64_t>(DType::kI64, entries, hashes),
+                    {columns[0].rows, most});
+  return SparseOf(places, Tensor::Strings(entries, std::move(texts)), {columns[0].rows, most});
 }
 
 }  // namespace oncilla::cpu
