@@ -72,8 +72,9 @@ uint64_t Chain(uint64_t first, uint64_t second) {
 }
 
 uint64_t NumberOf(const Column& column, size_t at) {
-  if (column.values.dtype() != DType::kString)
+  if (column.values.dtype() != DType::kString) {
     return static_cast<uint64_t>(column.values.As<int64_t>()[at]);
+  }
   const std::string& text = column.values.strings()[at];
   return util::Fingerprint64(text.data(), text.size());
 }
@@ -151,10 +152,9 @@ Tensors FeatureCross(const FeatureCrossAttrs& attrs, const NodeView&, std::span<
   }
   growth.Clear();
   const Shape entries = {std::ssize(places) / 2};
-  if (attrs.hashed)
-    return SparseOf(places, Tensor::Of<int64_t>(DType::kI64, entries, hashes),
-                    {columns[0].rows, most});
-  return SparseOf(places, Tensor::Strings(entries, std::move(texts)), {columns[0].rows, most});
+  Tensor values = attrs.hashed ? Tensor::Of<int64_t>(DType::kI64, entries, hashes)
+                               : Tensor::Strings(entries, std::move(texts));
+  return SparseOf(places, std::move(values), {columns[0].rows, most});
 }
 
 }  // namespace oncilla::cpu

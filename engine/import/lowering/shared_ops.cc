@@ -90,17 +90,17 @@ Result<ValueId> Element(Lowering& b, ValueId list, int64_t i, std::string_view r
 }
 
 // The flat indices at which `part` goes in `whole` if it starts at `start`: shaped as the part.
+// What does not depend on `start` comes first, so that it is folded where the sizes are known.
 Result<ValueId> PlacesOf(Lowering& b, int rank, ValueId whole, ValueId part, ValueId start) {
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
   ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kI64, 1));
   ValueId places = b.Ints({0}), step = b.Ints({1});
+  Values steps(static_cast<size_t>(rank));
   for (int axis = rank - 1; axis >= 0; --axis) {
     const auto role = [axis](std::string_view name) { return StrCat(name, axis); };
     ONCILLA_ASSIGN(const ValueId size, Element(b, part, axis, role("size")));
     ONCILLA_ASSIGN(const ValueId count, b.Add("Reshape", {}, {size, b.Ints({})}, role("count")));
     ONCILLA_ASSIGN(ValueId at, b.Add("Range", {}, {zero, count, one}, role("range")));
-    ONCILLA_ASSIGN(const ValueId first, Element(b, start, axis, role("first")));
-    ONCILLA_ASSIGN(at, b.Add("Add", {}, {at, first}, role("at")));
     ONCILLA_ASSIGN(at, b.Add("Mul", {}, {at, step}, role("way")));
     std::vector<int64_t> trailing;
     for (int k = axis + 1; k < rank; ++k) trailing.push_back(k - axis);
@@ -108,10 +108,16 @@ Result<ValueId> PlacesOf(Lowering& b, int rank, ValueId whole, ValueId part, Val
       ONCILLA_ASSIGN(at, b.Unsqueeze(at, trailing, role("along")));
     }
     ONCILLA_ASSIGN(places, b.Add("Add", {}, {at, places}, role("places")));
+    steps[static_cast<size_t>(axis)] = step;
     ONCILLA_ASSIGN(const ValueId extent, Element(b, whole, axis, role("extent")));
     ONCILLA_ASSIGN(step, b.Add("Mul", {}, {step, extent}, role("step")));
   }
-  return places;
+  if (rank == 0) return places;
+  ONCILLA_ASSIGN(const ValueId all, b.Add(ConcatAttrs{0}, std::move(steps), "steps"));
+  ONCILLA_ASSIGN(const ValueId ways, b.Add("Mul", {}, {start, all}, "ways"));
+  ONCILLA_ASSIGN(const ValueId first,
+                 b.Add("ReduceSum", ReduceAttrs{.keep_dims = true}, {ways, b.Ints({0})}, "first"));
+  return b.Add("Add", {}, {places, first}, "from_start");
 }
 
 }  // namespace

@@ -134,7 +134,7 @@ Result<Values> LowerConv(TfLowering& b) {
 // Reshapes the depthwise filter [h, w, in, multiplier] for `in` groups: [h, w, 1, in * multiplier]. The height and
 // width of one that is computed may be left to the run.
 Result<ValueId> GroupFilter(TfLowering& b, int64_t& groups) {
-  const PartialShape& filter = b.in_fact(1).shape;
+  const PartialShape filter = b.in_fact(1).shape;
   if (!filter.ranked() || filter.rank() != 4 || !filter[2].known()) {
     return Unsupported("the channels of the filter's shape ", filter, " are not known");
   }
