@@ -29,11 +29,12 @@ class Case:
     """One node: inputs by name (None: left out; fixed: stored in the model), attributes, outputs."""
 
     def __init__(self, name, op, inputs, outputs=1, domain="", opset=21, fixed=(), reference=False, answers=None,
-                 **attrs):
+                 shown=None, **attrs):
         self.name, self.op, self.domain, self.opset = name, op, domain, opset
         self.answers = answers  # by the op's definition, where nobody computes it
         self.inputs, self.fixed, self.reference, self.attrs = inputs, set(fixed), reference, attrs
         self.outputs = [f"y{i}" for i in range(outputs)] if isinstance(outputs, int) else outputs
+        self.shown = [o for o in self.outputs if o][:shown]  # the others are computed, but not compared
         assert name not in CASES, name
         CASES[name] = self
 
@@ -44,7 +45,7 @@ class Case:
         feeds = {k: v for k, v in given.items() if k not in self.fixed}
         infos = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
                  for k, v in feeds.items()]
-        shown = [o for o in self.outputs if o]
+        shown = self.shown
         outs = [helper.make_tensor_value_info(o, *types[o]) if types else onnx.ValueInfoProto(name=o) for o in shown]
         stored = [numpy_helper.from_array(given[k], k) for k in given if k in self.fixed]
         graph = helper.make_graph([node], self.name, infos, outs, stored)

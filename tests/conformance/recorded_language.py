@@ -17,7 +17,7 @@ class Cache:
     """Inputs of GroupQueryAttention for samples with `pasts` keys before `rows` new ones."""
 
     def __init__(self, name, heads=4, shared=2, size=16, pasts=(0, 0), rows=3, buffer=0, packed=False, dtype=np.float32,
-                 lengths=None, prompt=None):
+                 lengths=None, prompt=None, window=0):
         n = Numbers(name)
         batch = len(pasts)
         prompt = max(pasts) == 0 if prompt is None else prompt
@@ -26,7 +26,7 @@ class Cache:
         q, k, v = (cast(n.f(batch, rows, h * size)) for h in (heads, shared, shared))
         past = [np.zeros((batch, shared, buffer, size), dtype) for _ in range(2)]
         for array in past:
-            for i, length in enumerate(pasts):
+            for i, length in enumerate(self.held(p, buffer, window) if window else p for p in pasts):
                 array[i, :, :length] = cast(n.f(shared, length, size))
         lengths = lengths or [p + rows for p in pasts]
         self.feeds = {"q": np.concatenate([q, k, v], -1) if packed else q, "k": None if packed else k,
@@ -34,6 +34,12 @@ class Cache:
                       "lengths": np.array(lengths, np.int32) - 1, "total": np.array(total, np.int32)}
         self.attrs = dict(num_heads=heads, kv_num_heads=shared)
         self.numbers, self.total, self.batch, self.rows, self.size, self.dtype = n, total, batch, rows, size, dtype
+
+    @staticmethod
+    def held(length, rows, window):
+        """How many keys a cache of the last ones alone holds."""
+        step = rows - window + 1
+        return length - step * -(-max(length - rows, 0) // step)
 
     def waves(self, turned=None):
         half = (turned or self.size) // 2
@@ -50,10 +56,10 @@ class Cache:
                 self.feeds.setdefault(name, None)
         return self
 
-    def case(self, name, fixed=(), **attrs):
+    def case(self, name, fixed=(), shown=3, **attrs):
         while self.feeds and list(self.feeds.values())[-1] is None:
             self.feeds.pop(list(self.feeds)[-1])
-        Case(name, "GroupQueryAttention", self.feeds, 3, domain=MS, fixed=fixed, **self.attrs, **attrs)
+        Case(name, "GroupQueryAttention", self.feeds, 3, domain=MS, fixed=fixed, shown=shown, **self.attrs, **attrs)
 
 
 def grouped():
@@ -83,6 +89,29 @@ def grouped():
     c = Cache("gqa22", pasts=(4,), rows=2, buffer=4)
     c.feeds["total"] = np.array(6, np.int32)
     c.case("ms_gqa_fixed_total", fixed=["total"])
+    windowed()
+
+
+def windowed():
+    """Caches of the last keys alone. What stands behind these is left open, so only full ones are compared."""
+    def case(name, pasts, rows, buffer, window, bias=False, **attrs):
+        c = Cache(name, pasts=pasts, rows=rows, buffer=buffer, window=window).waves()
+        if bias:
+            c.more(bias=c.numbers.f(1, 4, rows, c.total))
+        full = all(c.held(p + rows, buffer, window) == buffer for p in pasts)
+        c.case("ms_gqa_cache_" + name, shown=3 if full else 1, local_window_size=window, sliding_window_cache=1, **attrs)
+
+    case("prompt", (0,), 4, 4, 4)
+    case("long_prompt", (0, 0), 9, 4, 4)
+    case("long_prompt_slack", (0,), 10, 6, 3)
+    case("filling", (2, 3), 1, 6, 3)
+    case("full", (6, 6), 1, 4, 4)
+    case("full_slack", (9, 13), 1, 6, 3)
+    case("evicting", (6, 10), 1, 6, 3)
+    case("several", (7,), 3, 6, 4)
+    case("more_than_rows", (5,), 9, 5, 2)
+    case("bias", (9,), 2, 6, 3, bias=True)
+    case("sink", (7,), 1, 5, 5, smooth_softmax=1)
 
 
 def packed_weights(n, rows, depth, block, bits, zeros=None, dtype=np.float32):
