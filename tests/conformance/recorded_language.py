@@ -48,6 +48,20 @@ class Cache:
         self.attrs["do_rotary"] = 1
         return self
 
+    def quantised(self, bits, kind):
+        """The cache of integers, which stand in pairs in bytes if they have 4 bits."""
+        n, most = self.numbers, 2 ** (bits - 1)
+        for key in ("pk", "pv"):
+            if self.feeds[key] is not None:
+                past = n.rng.integers(-most, most, self.feeds[key].shape)
+                pairs = (past[..., ::2] + 8 | past[..., 1::2] + 8 << 4).astype(np.uint8)
+                filled = self.feeds[key].any(-1, keepdims=True)
+                self.feeds[key] = filled * (past.astype(np.int8) if bits == 8 else pairs)
+        shape = (1, self.attrs["kv_num_heads"], 1, self.size) if kind == "PER_CHANNEL" else (1,)
+        self.attrs |= dict(k_quant_type=kind, v_quant_type=kind, kv_cache_bit_width=bits)
+        scale = lambda: (np.abs(n.f(*shape)) + 0.5).astype(np.float32) * 2 / most
+        return self.more(k_scale=scale(), v_scale=scale())
+
     def more(self, **inputs):
         for name in ("cos", "sin", "places", "bias", "sink", "k_scale", "v_scale", "q_norm", "k_norm"):
             if name in inputs:
@@ -89,7 +103,27 @@ def grouped():
     c = Cache("gqa22", pasts=(4,), rows=2, buffer=4)
     c.feeds["total"] = np.array(6, np.int32)
     c.case("ms_gqa_fixed_total", fixed=["total"])
+    for i, (bits, kind) in enumerate([(8, "PER_TENSOR"), (8, "PER_CHANNEL"), (4, "PER_TENSOR"), (4, "PER_CHANNEL")]):
+        c = Cache(f"gqa{23 + i}", pasts=(4, 2), rows=1, buffer=6).waves().quantised(bits, kind)
+        c.case(f"ms_gqa_quantised_{bits}_{kind[4:].lower()}")
+    Cache("gqa27", rows=5, buffer=7).waves().quantised(8, "PER_CHANNEL").case("ms_gqa_quantised_prompt")
+    normed()
     windowed()
+
+
+def normed():
+    """Queries and keys normed by the op, which ONNX Runtime's CPU provider lacks: it gets them normed."""
+    given, plain = (Cache("gqa29", pasts=(4,), rows=2, buffer=4).waves() for _ in range(2))
+    n, size = given.numbers, given.size
+    weights = {"q": n.f(size), "k": n.f(size)}
+    given.more(q_norm=weights["q"], k_norm=weights["k"])
+    for key, weight in weights.items():
+        heads = plain.feeds[key].reshape(1, 2, -1, size)
+        heads = heads / np.sqrt(np.square(heads).mean(-1, keepdims=True) + 1e-3) * weight
+        plain.feeds[key] = heads.reshape(plain.feeds[key].shape)
+    case = Case("ms_gqa_norms_before", "GroupQueryAttention", plain.feeds, 3, domain=MS, **plain.attrs)
+    session = onnxruntime.InferenceSession(case.model(None)[0].SerializeToString(), providers=["CPUExecutionProvider"])
+    given.case("ms_gqa_norms", answers=session.run(None, plain.feeds), qk_norm_epsilon=1e-3)
 
 
 def windowed():
@@ -112,6 +146,8 @@ def windowed():
     case("more_than_rows", (5,), 9, 5, 2)
     case("bias", (9,), 2, 6, 3, bias=True)
     case("sink", (7,), 1, 5, 5, smooth_softmax=1)
+    c = Cache("cache of bytes", pasts=(9,), rows=1, buffer=6, window=3).waves().quantised(8, "PER_CHANNEL")
+    c.case("ms_gqa_cache_of_bytes", shown=1, local_window_size=3, sliding_window_cache=1)
 
 
 def packed_weights(n, rows, depth, block, bits, zeros=None, dtype=np.float32):
