@@ -45,6 +45,8 @@ Status FoldScales(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldScalesAhead(const Graph& graph, const PassContext& context, Patch& patch);
 Status IntegerProducts(const Graph& graph, const PassContext& context, Patch& patch);
 Status MoveIntegers(const Graph& graph, const PassContext& context, Patch& patch);
+Status AddAndMultiplyBytes(const Graph& graph, const PassContext& context,
+                           Patch& patch);  // byte_arithmetic.cc
 Status MakeByteTables(const Graph& graph, const PassContext& context, Patch& patch);
 Status LowerQuantisation(const Graph& graph, const PassContext& context, Patch& patch);
 Status RoundPools(const Graph& graph, const PassContext& context, Patch& patch);  // the same file

@@ -10,6 +10,7 @@ std::span<const Pass> GraphPasses() {
       {"integer products", &IntegerProducts},
       {"keep packed", &KeepPacked},
       {"move integers", &MoveIntegers},
+      {"add and multiply bytes", &AddAndMultiplyBytes},
       {"round pools", &RoundPools},
       {"make byte tables", &MakeByteTables},
       {"move transposes", &MoveTransposes},

@@ -145,6 +145,20 @@ def qdq_residual(g):
 
 
 @net
+def qdq_sums(g):
+    """Sums and products of bytes near halves of a step, which ONNX Runtime computes as QLinearAdd and QLinearMul."""
+    every = np.arange(256).astype(np.uint8)
+    scale = 0.0973
+    a, b = g.input(np.tile(every, (7, 1))), g.input(np.repeat(every[::37], 256).reshape(7, 256))
+    x, y = g.dq(a, scale / 2, 3), g.dq(b, scale / 6, 131)
+    factor = g.dq(b, 1 / 3, 100)
+    signed = g.input((np.arange(7 * 256) % 256 - 128).astype(np.int8).reshape(7, 256))
+    z = g.dq(signed, scale / 3, -5, np.int8)
+    g.outputs = [g.q(g.add("Add", x, y), scale, 127), g.q(g.add("Relu", g.add("Add", y, x)), scale, 0),
+                 g.q(g.add("Mul", x, factor), scale, 7), g.q(g.add("Add", z, z), scale / 2, 4, np.int8)]
+
+
+@net
 def qdq_products(g):
     a, b = g.image(2, 3, 5, 8), g.image(2, 3, 7, 8, scale=0.01)
     y = g.through(g.add("MatMul", a, g.add("Transpose", b, perm=[0, 1, 3, 2])), 0.02, 100)

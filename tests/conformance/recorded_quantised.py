@@ -35,6 +35,15 @@ def sums_and_products():
                     fixed=["as", "az", "bs", "bz", "cs", "cz"])
 
 
+    # Halves of a step but for roundings: sums round each product and sum once.
+    for kind, number, zeros, scale, parts in (("u8", u8, (3, 131, 127), 0.0973, (2, 6)), ("i8", i8, (-5, 11, -9), 0.0896, (3, 6))):
+        a, b = EVERY[number], EVERY[number][::37]
+        qlinear(f"ms_qlinear_add_near_ties_{kind}", "QLinearAdd",
+                {"a": a.reshape(1, 256), "as": f32(scale / parts[0]), "az": number(zeros[0]), "b": b.reshape(-1, 1),
+                 "bs": f32(scale / parts[1]), "bz": number(zeros[1]), "cs": f32(scale), "cz": number(zeros[2])},
+                fixed=["as", "az", "bs", "bz", "cs", "cz"])
+
+
 def tables():
     n = Numbers("tables")
     for kind, number, zeros in (("u8", u8, (117, 33)), ("i8", i8, (-7, 21))):

@@ -72,10 +72,26 @@ HWY_NOINLINE Lanes EachLane(Lanes a, Lanes b) {
   for (int i = 0; i < kLanes; ++i) x[i] = function(x[i], y[i]);
   return hn::Load(Floats(), x);
 }
+template <float (*function)(float, float, float)>
+HWY_NOINLINE Lanes EachLane(Lanes a, Lanes b, Lanes c) {
+  HWY_ALIGN float x[kLanes], y[kLanes], z[kLanes];
+  hn::Store(a.v, Floats(), x);
+  hn::Store(b.v, Floats(), y);
+  hn::Store(c.v, Floats(), z);
+  for (int i = 0; i < kLanes; ++i) x[i] = function(x[i], y[i], z[i]);
+  return hn::Load(Floats(), x);
+}
 HWY_INLINE bool All(Condition c) { return hn::AllTrue(Floats(), c.m); }
 
 HWY_INLINE Lanes Min(Lanes a, Lanes b) { return Select(a != a || a < b, a, b); }
 HWY_INLINE Lanes Max(Lanes a, Lanes b) { return Select(a != a || a > b, a, b); }
+HWY_INLINE Lanes Fma(Lanes a, Lanes b, Lanes c) {
+#if HWY_NATIVE_FMA
+  return hn::MulAdd(a.v, b.v, c.v);
+#else
+  return EachLane<std::fma>(a, b, c);
+#endif
+}
 HWY_INLINE Lanes Abs(Lanes a) { return hn::Abs(a.v); }
 HWY_INLINE Lanes Floor(Lanes a) { return hn::Floor(a.v); }
 HWY_INLINE Lanes Ceil(Lanes a) { return hn::Ceil(a.v); }

@@ -98,6 +98,8 @@ inline double Min(double a, double b) { return a != a || a < b ? a : b; }
 inline double Max(double a, double b) { return a != a || a > b ? a : b; }
 inline double Rem(double a, double b) { return std::fmod(a, b); }
 inline double Pow(double a, double b) { return std::pow(a, b); }
+// x * y + z, rounded once.
+inline double Fma(double a, double b, double c) { return std::fma(a, b, c); }
 inline double Atan2(double a, double b) { return std::atan2(a, b); }
 inline double Abs(double a) { return std::fabs(a); }
 inline double Floor(double a) { return std::floor(a); }

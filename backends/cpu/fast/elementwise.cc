@@ -63,24 +63,9 @@ struct FastProgram {
   int scale_input = -1, zero_input = -1;
   double cost = 1;
 
-  // Where all that it does is to add two quantised inputs.
-  std::optional<ScaledSum> AsScaledSum(DType out) const {
-    if (instructions.size() != 1 || !result_scale || BitsOf(out) != 8 || scale_input >= 0 ||
-        zero_input >= 0) {
-      return std::nullopt;
-    }
-    static const LaneFunction add = LaneFunctionOf(*FindElementwise("Add"), ElementClass::kFloat);
-    const Instruction& in = instructions[0];
-    const auto scaled = [&](int value) {
-      return value < static_cast<int>(streams.size()) && streams[value].scale.has_value() &&
-             streams[value].dtype == out;
-    };
-    if (in.function != add || !scaled(in.operands[0]) || !scaled(in.operands[1])) {
-      return std::nullopt;
-    }
-    return ScaledSum{out, *streams[in.operands[0]].scale, *streams[in.operands[1]].scale,
-                     *result_scale};
-  }
+  // Where all that it does is to add two inputs of bytes, these.
+  std::optional<ByteSum> byte_sum;
+  size_t terms[2] = {0, 0};
 };
 
 Stream MakeStream(const BroadcastAxes& axes, int k, DType dtype) {
@@ -110,8 +95,8 @@ int HeavyCalls(std::string_view text) {
     size_t end = i;
     while (end < text.size() && std::isalnum(static_cast<unsigned char>(text[end])) != 0) ++end;
     const std::string_view word = text.substr(i, end - i);
-    constexpr std::string_view kLight[] = {"Select", "Min",   "Max",  "Abs",
-                                           "Floor",  "Round", "Ceil", "K"};
+    constexpr std::string_view kLight[] = {"Select", "Min",  "Max", "Abs", "Floor",
+                                           "Round",  "Ceil", "K",   "Fma"};
     const bool light = std::find(std::begin(kLight), std::end(kLight), word) != std::end(kLight);
     if (!light && end < text.size() && text[end] == '(') ++calls;
     i = end;
@@ -144,6 +129,7 @@ class Translator {
       out_.streams.push_back(MakeStream(axes_, static_cast<int>(k), dtype));
     }
     FindQuantised();
+    FindByteSum();
     const size_t steps = program_.steps.size() - (out_.result_scale ? quantising_ : 0);
     for (size_t i = 0; i < steps; ++i) {
       if (dequantised_[i] >= 0) {
@@ -187,9 +173,9 @@ class Translator {
     return static_cast<float>(step.operands[i].number);
   }
 
-  // Finds the steps that only dequantise an input as it is read, Mul(Sub(Cast(x), zero), scale),
-  // and the last steps that quantise the result: Cast(Clip(Add(Round(Div(y, scale)), zero), least,
-  // most)).
+  // Finds the steps that only dequantise an input as it is read, Mul(Sub(Cast(x), zero), scale) or
+  // Sub(Cast(x), zero), and the last steps that quantise the result: Cast(Clip(Add(Round(Div(y,
+  // scale)), zero), least, most)).
   void FindQuantised() {
     const size_t count = program_.steps.size();
     dequantised_.assign(count, -1);
@@ -201,24 +187,29 @@ class Translator {
         if (o.kind == Kind::kInput) ++input_uses[static_cast<size_t>(o.index)];
       }
     }
-    for (size_t i = 0; i < count; ++i) {
-      const ElementwiseStep& mul = program_.steps[i];
-      if (!IsStep(mul, "Mul")) continue;
-      const ElementwiseStep* sub = Before(mul, "Sub");
-      const ElementwiseStep* cast = Before(sub != nullptr ? *sub : mul, "Cast");
-      if (cast == nullptr || cast->dtype != DType::kF32) continue;
-      const ElementwiseOperand& x = cast->operands[0];
-      if (x.kind != Kind::kInput || input_uses[static_cast<size_t>(x.index)] != 1) continue;
-      Stream& stream = out_.streams[static_cast<size_t>(x.index)];
-      if (!HasByteScale(stream.dtype) || stream.layout != Stream::Layout::kDense) continue;
-      stream.scale = {.zero = sub != nullptr ? NumberOf(*sub, 1) : 0, .scale = NumberOf(mul, 1)};
-      for (const ElementwiseStep* step : {cast, sub, &mul}) {
-        if (step != nullptr) {
-          dequantised_[static_cast<size_t>(step - program_.steps.data())] = x.index;
-        }
-      }
+    // Those with a scale first: one without is a part of them.
+    for (const bool scaled : {true, false}) {
+      for (size_t i = 0; i < count; ++i) FindDequantised(program_.steps[i], scaled, input_uses);
     }
     FindResultScale();
+  }
+  void FindDequantised(const ElementwiseStep& last, bool scaled, std::span<const int> input_uses) {
+    if (!IsStep(last, scaled ? "Mul" : "Sub")) return;
+    const ElementwiseStep* sub = scaled ? Before(last, "Sub") : &last;
+    const ElementwiseStep* cast = Before(sub != nullptr ? *sub : last, "Cast");
+    if (cast == nullptr || cast->dtype != DType::kF32) return;
+    const ElementwiseOperand& x = cast->operands[0];
+    if (x.kind != Kind::kInput || input_uses[static_cast<size_t>(x.index)] != 1) return;
+    Stream& stream = out_.streams[static_cast<size_t>(x.index)];
+    if (!HasByteScale(stream.dtype) || stream.layout != Stream::Layout::kDense || stream.scale)
+      return;
+    stream.scale = {.zero = sub != nullptr ? NumberOf(*sub, 1) : 0,
+                    .scale = scaled ? NumberOf(last, 1) : 1};
+    for (const ElementwiseStep* step : {cast, sub, &last}) {
+      if (step != nullptr) {
+        dequantised_[static_cast<size_t>(step - program_.steps.data())] = x.index;
+      }
+    }
   }
   void FindResultScale() {
     const ElementwiseStep& cast = program_.steps.back();
@@ -242,6 +233,48 @@ class Translator {
     out_.scale_input = GivenNumber(div->operands[1]);
     if (add != nullptr) out_.zero_input = GivenNumber(add->operands[1]);
     out_.cost += 1;
+  }
+
+  // Finds the sum of two inputs of bytes,
+  // Cast(Clip(Round(Fma(Cast(a), number, Fma(Cast(b), number, number))), least, most)).
+  void FindByteSum() {
+    const ElementwiseStep& cast = program_.steps.back();
+    if (program_.steps.size() != 7 || cast.call.row->name != "Cast" || BitsOf(cast.dtype) != 8) {
+      return;
+    }
+    const ElementwiseStep* clip = Before(cast, "Clip");
+    const ElementwiseStep* round = clip != nullptr ? Before(*clip, "Round") : nullptr;
+    if (round == nullptr || clip->operands.size() != 3) return;
+    const ElementwiseStep* outer = Of(round->operands[0], "Fma");
+    const ElementwiseStep* inner = outer != nullptr ? Of(outer->operands[2], "Fma") : nullptr;
+    if (inner == nullptr || outer->operands[1].kind != Kind::kNumber || !IsStep(*inner, "Fma")) {
+      return;
+    }
+    const int a = BytesOf(outer->operands[0], cast.dtype);
+    const int b = BytesOf(inner->operands[0], cast.dtype);
+    const ByteSum sum = {cast.dtype,          NumberOf(*outer, 1), NumberOf(*inner, 1),
+                         NumberOf(*inner, 2), NumberOf(*clip, 1),  NumberOf(*clip, 2)};
+    const auto small = [](float x) { return std::abs(x) < 1e30F; };
+    if (a < 0 || b < 0 || !small(sum.a_factor) || !small(sum.b_factor) || !small(sum.offset) ||
+        !Holds(cast.dtype, sum.least) || !Holds(cast.dtype, sum.most)) {
+      return;
+    }
+    out_.byte_sum = sum;
+    out_.terms[0] = static_cast<size_t>(a), out_.terms[1] = static_cast<size_t>(b);
+  }
+  // The step that computes an operand, if it is an `op` of f32.
+  const ElementwiseStep* Of(const ElementwiseOperand& o, std::string_view op) const {
+    if (o.kind != Kind::kStep) return nullptr;
+    const ElementwiseStep& step = program_.steps[static_cast<size_t>(o.index)];
+    return step.call.row->name == op && step.dtype == DType::kF32 ? &step : nullptr;
+  }
+  // The dense input of a type that an operand is the Cast of; -1 if it is none.
+  int BytesOf(const ElementwiseOperand& o, DType dtype) const {
+    const ElementwiseStep* cast = Of(o, "Cast");
+    if (cast == nullptr || cast->operands[0].kind != Kind::kInput) return -1;
+    const int input = cast->operands[0].index;
+    const Stream& stream = out_.streams[static_cast<size_t>(input)];
+    return stream.dtype == dtype && stream.layout == Stream::Layout::kDense ? input : -1;
   }
 
   // Whether an integer type has this number.
@@ -364,7 +397,6 @@ class FastElementwise : public CpuKernel {
   FastElementwise(const NodeView& node, FastProgram program, BroadcastAxes axes)
       : CpuKernel(node), program_(std::move(program)), axes_(std::move(axes)) {
     out_dtype_ = node.outputs[0].dtype;
-    scaled_sum_ = program_.AsScaledSum(out_dtype_);
     const auto values =
         static_cast<int64_t>(program_.tiles + program_.streams.size() + program_.constants.size());
     tile_ = std::clamp(kCacheFloats / (values + 1) / 256 * 256, kShortestTileFloats, kTileFloats);
@@ -380,17 +412,16 @@ class FastElementwise : public CpuKernel {
   }
 
   std::string description() const override {
-    if (scaled_sum_) return "vectors of bytes, added";
+    if (program_.byte_sum) return "vectors of bytes, added";
     return StrCat("vectors, ", program_.instructions.size(), " steps",
                   program_.result_scale ? ", quantised" : "");
   }
 
   Status Run(const Args& args) const override {
     ParallelFor(args.threads, axes_.elements, grain_, [&](int64_t begin, int64_t end) {
-      if (scaled_sum_) {
-        const int* const terms = program_.instructions[0].operands;
-        AddScaled(*scaled_sum_, args.inputs[terms[0]] + begin, args.inputs[terms[1]] + begin,
-                  end - begin, args.outputs[0] + begin);
+      if (program_.byte_sum) {
+        AddBytes(*program_.byte_sum, args.inputs[program_.terms[0]] + begin,
+                 args.inputs[program_.terms[1]] + begin, end - begin, args.outputs[0] + begin);
       } else {
         RunChunk(args, begin, end);
       }
@@ -526,7 +557,6 @@ class FastElementwise : public CpuKernel {
   FastProgram program_;
   BroadcastAxes axes_;
   DType out_dtype_;
-  std::optional<ScaledSum> scaled_sum_;
   int64_t tile_, step_, grain_;
 };
 

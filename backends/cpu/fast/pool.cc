@@ -27,7 +27,7 @@ namespace oncilla::cpu::HWY_NAMESPACE {
 // channels.
 template <PoolKind kKind, int kVectors, class T>
 HWY_INLINE void PoolPixel(const PoolRows& p, const T* sample, int64_t od, int64_t oh, int64_t ow,
-                          int64_t c, int64_t count, float scale, T* y) {
+                          int64_t c, int64_t count, float seen, T* y) {
   constexpr Floats d;
   const WindowAxis &depth = p.geometry.axis[0], &height = p.geometry.axis[1];
   const WindowAxis& width = p.geometry.axis[2];
@@ -60,7 +60,7 @@ HWY_INLINE void PoolPixel(const PoolRows& p, const T* sample, int64_t od, int64_
   }
   ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
     Vector out = sum[v];
-    if constexpr (kKind == PoolKind::kAverage) out = hn::Mul(out, hn::Set(d, scale));
+    if constexpr (kKind == PoolKind::kAverage) out = hn::Div(out, hn::Set(d, seen));
     if constexpr (kKind == PoolKind::kRootSquares) out = hn::Sqrt(out);
     if (kVectors == 1) {
       StoreSome(out, y + c, count);
@@ -81,15 +81,16 @@ void PoolRange(const PoolRows& p, int64_t begin, int64_t end) {
     constexpr bool kCounts = kKind == PoolKind::kAverage;
     const int64_t counted = !kCounts ? 0 : p.Counted(0, od) * p.Counted(1, oh);
     for (int64_t ow = 0; ow < width; ++ow) {
-      const int64_t seen = !kCounts ? 0 : counted * p.Counted(2, ow);
-      const float scale = seen == 0 ? 0 : 1 / static_cast<float>(seen);
+      // A window that sees nothing has the sum 0, and so has its average.
+      const int64_t number = !kCounts ? 1 : std::max<int64_t>(1, counted * p.Counted(2, ow));
+      const auto seen = static_cast<float>(number);
       T* y = static_cast<T*>(p.y) + (row * width + ow) * channels;
       int64_t c = 0;
       for (; c + 4 * kLanes <= channels; c += 4 * kLanes) {
-        PoolPixel<kKind, 4>(p, x, od, oh, ow, c, 0, scale, y);
+        PoolPixel<kKind, 4>(p, x, od, oh, ow, c, 0, seen, y);
       }
       for (; c < channels; c += kLanes) {
-        PoolPixel<kKind, 1>(p, x, od, oh, ow, c, channels - c, scale, y);
+        PoolPixel<kKind, 1>(p, x, od, oh, ow, c, channels - c, seen, y);
       }
     }
   }

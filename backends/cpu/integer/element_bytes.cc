@@ -6,6 +6,7 @@
 
 #include "backends/cpu/integer/element_bytes.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "backends/cpu/integer/requantize.inl.h"
@@ -13,6 +14,10 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
+
+// Added to a float below 2^22 it leaves the nearest integer in the lowest bits.
+constexpr float kMagic = 12582912.0F;  // 3 * 2^22
+constexpr int32_t kMagicBits = 0x4B400000;
 
 // The real numbers that a vector of integers stands for.
 template <class T>
@@ -80,9 +85,6 @@ class ScaledInts {
   }
 
  private:
-  // Added to a float below 2^22 it leaves the nearest integer in the lowest bits.
-  static constexpr float kMagic = 12582912.0F;  // 3 * 2^22
-  static constexpr int32_t kMagicBits = 0x4B400000;
   static bool IsSmallInteger(float x) { return std::abs(x) <= 0x1p16F && x == std::floor(x); }
   // Two units of the last place of numbers below 2^9; those above are cut to the bounds.
   static constexpr float kFar = 0x1p-14F;
@@ -104,25 +106,50 @@ HWY_INLINE void WriteAll(const float* from, int64_t n, const ByteScale& s, T* to
   for (; i < n; ++i) to[i] = static_cast<T>(hn::GetLane(ints(hn::Set(d, from[i]))));
 }
 
-template <class T>
-HWY_INLINE void AddAll(const ScaledSum& sum, const T* a, const T* b, int64_t n, T* y) {
-  constexpr hn::Rebind<T, Floats> narrow;
-  const ScaledFloats<T> real_a(sum.a), real_b(sum.b);
-  const ScaledInts<T> ints(sum.y);
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    hn::StoreU(Narrowed<T>(ints(hn::Add(real_a(a + i), real_b(b + i)))), narrow, y + i);
-  }
-  for (; i < n; ++i) {
-    const float real = ScaledFloat(a[i], sum.a) + ScaledFloat(b[i], sum.b);
-    y[i] = static_cast<T>(hn::GetLane(ints(hn::Set(Floats(), real))));
-  }
+// x * factor + y, rounded once. Of a byte the product is exact as a double.
+HWY_INLINE Vector FusedSum(Vector x, Vector factor, Vector y) {
+#if HWY_NATIVE_FMA
+  return hn::MulAdd(x, factor, y);
+#else
+  HWY_ALIGN float a[kLanes], b[kLanes], c[kLanes];
+  hn::Store(x, Floats(), a);
+  hn::Store(factor, Floats(), b);
+  hn::Store(y, Floats(), c);
+  for (int i = 0; i < kLanes; ++i) a[i] = std::fma(a[i], b[i], c[i]);
+  return hn::Load(Floats(), a);
+#endif
 }
 
-void AddU8(const ScaledSum& sum, const uint8_t* a, const uint8_t* b, int64_t n, uint8_t* y) {
+template <class T>
+HWY_INLINE void AddAll(const ByteSum& sum, const T* a, const T* b, int64_t n, T* y) {
+  constexpr Floats d;
+  constexpr hn::Rebind<T, Floats> narrow;
+  const Vector a_factor = hn::Set(d, sum.a_factor), b_factor = hn::Set(d, sum.b_factor);
+  const Vector offset = hn::Set(d, sum.offset), magic = hn::Set(d, kMagic);
+  const Vector least = hn::Set(d, kMagic + sum.least), most = hn::Set(d, kMagic + sum.most);
+  const auto real = [&](const T* x) HWY_ATTR {
+    return hn::ConvertTo(d, hn::PromoteTo(Ints(), hn::LoadU(narrow, x)));
+  };
+  const auto add = [&](const T* p, const T* q, T* to) HWY_ATTR {
+    const Vector steps = FusedSum(real(p), a_factor, FusedSum(real(q), b_factor, offset));
+    const Vector bounded = hn::Min(hn::Max(hn::Add(steps, magic), least), most);
+    const IntVector whole = hn::Sub(hn::BitCast(Ints(), bounded), hn::Set(Ints(), kMagicBits));
+    hn::StoreU(Narrowed<T>(whole), narrow, to);
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) add(a + i, b + i, y + i);
+  if (i == n) return;
+  T tail[3][kLanes] = {};
+  std::copy_n(a + i, n - i, tail[0]);
+  std::copy_n(b + i, n - i, tail[1]);
+  add(tail[0], tail[1], tail[2]);
+  std::copy_n(tail[2], n - i, y + i);
+}
+
+void AddU8(const ByteSum& sum, const uint8_t* a, const uint8_t* b, int64_t n, uint8_t* y) {
   AddAll(sum, a, b, n, y);
 }
-void AddI8(const ScaledSum& sum, const int8_t* a, const int8_t* b, int64_t n, int8_t* y) {
+void AddI8(const ByteSum& sum, const int8_t* a, const int8_t* b, int64_t n, int8_t* y) {
   AddAll(sum, a, b, n, y);
 }
 void ReadU8(const uint8_t* x, int64_t n, const ByteScale& s, float* y) { ReadAll(x, n, s, y); }
@@ -179,8 +206,7 @@ void ToScaled(const float* from, int64_t n, const ByteScale& scale, DType dtype,
   }
 }
 
-void AddScaled(const ScaledSum& sum, const std::byte* a, const std::byte* b, int64_t n,
-               std::byte* y) {
+void AddBytes(const ByteSum& sum, const std::byte* a, const std::byte* b, int64_t n, std::byte* y) {
   if (sum.dtype == DType::kU8) {
     HWY_DYNAMIC_DISPATCH(AddU8)
     (sum, reinterpret_cast<const uint8_t*>(a), reinterpret_cast<const uint8_t*>(b), n,

@@ -21,13 +21,14 @@ bool HasByteScale(DType dtype);
 void FromScaled(DType dtype, const void* from, int64_t n, const ByteScale& scale, float* to);
 // Their integers: x / scale, rounded, plus zero, cut to the bounds. NaN is 0.
 void ToScaled(const float* from, int64_t n, const ByteScale& scale, DType dtype, void* to);
-// y = a + b, all of them such integers of one type of 8 bits; the same as with FromScaled and
-// ToScaled.
-struct ScaledSum {
+// y = a * a_factor + (b * b_factor + offset) of integers of one type of 8 bits: both sums rounded
+// once, as floats, the result to the nearest integer within the bounds, ties to even. The numbers
+// are finite, and so small that no sum is infinite.
+struct ByteSum {
   DType dtype;
-  ByteScale a, b, y;
+  float a_factor, b_factor, offset;
+  float least, most;
 };
-void AddScaled(const ScaledSum& sum, const std::byte* a, const std::byte* b, int64_t n,
-               std::byte* y);
+void AddBytes(const ByteSum& sum, const std::byte* a, const std::byte* b, int64_t n, std::byte* y);
 
 }  // namespace oncilla::cpu

@@ -84,27 +84,29 @@ void AddsAsInSteps(DType dtype) {
   }
   a.pop_back(), b.pop_back();  // a part of a vector is left
   const auto n = static_cast<int64_t>(a.size());
-  const ScaledSum sums[] = {
-      {dtype, {3, 0.5F}, {0, 0.25F}, {7, 1, kLeast, kMost}},
-      {dtype, {0, 0.0265F}, {116, 0.0229F}, {0, 0.02569F, kLeast, kMost}},
-      {dtype, {-1, 1e30F}, {5, 1e-30F}, {0, 0.5F, kLeast, kMost}},
-      {dtype, {0, 1e38F}, {0, 3e38F}, {1, 1e-38F, kLeast, kMost}},
+  const ByteSum sums[] = {
+      {dtype, 0.5F, 0.25F, 5.5F, kLeast, kMost},
+      {dtype, 1.0315298F, 0.89139736F, -103.40209F, kLeast, kMost},
+      {dtype, 1.7528626F, 0.785612F, -268.188F, kLeast, kMost},  // ties but for roundings
+      {dtype, -1.5F, 0, 3, 2, 100},
+      {dtype, 1e29F, -1e29F, 0.5F, kLeast, kMost},
+      {dtype, 1e-38F, 1e-38F, 1e-38F, kLeast, kMost},
   };
-  for (const ScaledSum& sum : sums) {
-    std::vector<float> real_a(a.size()), real_b(a.size());
-    FromScaled(dtype, a.data(), n, sum.a, real_a.data());
-    FromScaled(dtype, b.data(), n, sum.b, real_b.data());
+  for (const ByteSum& sum : sums) {
     std::vector<T> y(a.size());
-    AddScaled(sum, reinterpret_cast<const std::byte*>(a.data()),
-              reinterpret_cast<const std::byte*>(b.data()), n,
-              reinterpret_cast<std::byte*>(y.data()));
+    AddBytes(sum, reinterpret_cast<const std::byte*>(a.data()),
+             reinterpret_cast<const std::byte*>(b.data()), n,
+             reinterpret_cast<std::byte*>(y.data()));
     for (size_t i = 0; i < y.size(); ++i) {
-      ASSERT_EQ(int{y[i]}, Expected(real_a[i] + real_b[i], sum.y)) << int{a[i]} << " " << int{b[i]};
+      const auto x = static_cast<float>(a[i]), other = static_cast<float>(b[i]);
+      const float real = std::fma(x, sum.a_factor, std::fma(other, sum.b_factor, sum.offset));
+      ASSERT_EQ(static_cast<float>(y[i]), std::clamp(std::nearbyint(real), sum.least, sum.most))
+          << int{a[i]} << " " << int{b[i]};
     }
   }
 }
 
-TEST(ElementBytes, SumsAreThoseOfReadingAddingAndWriting) {
+TEST(ElementBytes, SumsAreRoundedOnceInEachStep) {
   ForInstructionSets([] {
     AddsAsInSteps<uint8_t>(DType::kU8);
     AddsAsInSteps<int8_t>(DType::kI8);

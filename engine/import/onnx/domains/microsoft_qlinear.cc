@@ -191,17 +191,14 @@ Result<Values> LowerQLinearAdd(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId y_zero, ZeroInFloat(b, y, "b"));
   ONCILLA_ASSIGN(const ValueId x_ratio, b.Add("Div", {}, {x.scale, z.scale}, "a_ratio"));
   ONCILLA_ASSIGN(const ValueId y_ratio, b.Add("Div", {}, {y.scale, z.scale}, "b_ratio"));
-  ONCILLA_ASSIGN(const ValueId x_offset, b.Add("Mul", {}, {x_ratio, x_zero}, "a_offset"));
   ONCILLA_ASSIGN(const ValueId y_offset, b.Add("Mul", {}, {y_ratio, y_zero}, "b_offset"));
-  ONCILLA_ASSIGN(const ValueId offsets, b.Add("Add", {}, {x_offset, y_offset}, "offsets"));
+  ONCILLA_ASSIGN(const ValueId offsets, b.Add("Fma", {}, {x_ratio, x_zero, y_offset}, "offsets"));
   ONCILLA_ASSIGN(const ValueId fixed, b.Add("Sub", {}, {z_zero, offsets}, "fixed"));
   ONCILLA_ASSIGN(ValueId left, b.Cast(x.x, DType::kF32, "a_real"));
-  ONCILLA_ASSIGN(left, b.Add("Mul", {}, {left, x_ratio}, "a_scaled"));
-  ONCILLA_ASSIGN(left, b.Add("Add", {}, {fixed, left}, "a_moved"));
   ONCILLA_ASSIGN(ValueId right, b.Cast(y.x, DType::kF32, "b_real"));
-  ONCILLA_ASSIGN(right, b.Add("Mul", {}, {right, y_ratio}, "b_scaled"));
-  ONCILLA_ASSIGN(const ValueId sum, b.Add("Add", {}, {left, right}, "sum"));
-  return One(RoundInto(b, sum, kNoValue, x.dtype));
+  ONCILLA_ASSIGN(right, b.Add("Fma", {}, {right, y_ratio, fixed}, "b_scaled"));
+  ONCILLA_ASSIGN(left, b.Add("Fma", {}, {left, x_ratio, right}, "sum"));
+  return One(RoundInto(b, left, kNoValue, x.dtype));
 }
 
 Result<Values> LowerQLinearMul(OnnxLowering& b) {

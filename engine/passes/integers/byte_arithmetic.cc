@@ -1,0 +1,116 @@
+// Sums and products of two tensors of bytes between DequantizeLinear and QuantizeLinear, rounded as
+// ONNX Runtime rounds the ops that it makes of them (QLinearAdd and QLinearMul), in fewer steps:
+//   Quantize(Dequantize(a) + Dequantize(b))
+//     ->  Cast(Clip(Round(Fma(Cast(a), a_scale / scale, Fma(Cast(b), b_scale / scale, offset)))))
+//   Quantize(Dequantize(a) * Dequantize(b))
+//     ->  Cast(Clip(Round((Cast(a) - a_zero) * (Cast(b) - b_zero) * factor + zero)))
+// All are of one type, with one scale and zero point each. A Relu before the QuantizeLinear is left
+// out where the lowest integer stands for zero.
+#include <cmath>
+
+#include "engine/passes/integers/quantised.h"
+#include "engine/passes/pass.h"
+#include "engine/tensor/scalar.h"
+
+namespace oncilla {
+namespace {
+
+class ByteArithmetic {
+ public:
+  ByteArithmetic(const Graph& graph, Patch& patch) : graph_(graph), uses_(graph), patch_(patch) {}
+
+  Status Run() {
+    for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.node(NodeId{n});
+      if (node.op->name == "QuantizeLinear") ONCILLA_TRY(Look(NodeId{n}));
+    }
+    return Status();
+  }
+
+ private:
+  Status Look(NodeId id) {
+    const Node& quantize = graph_.node(id);
+    const auto to = ParametersOf(graph_, quantize);
+    if (!to || !to->single() || BitsOf(to->dtype) != 8) return Status();
+    const IntegerLimits limits = LimitsOf(to->dtype);
+    from_ = {id};
+    ValueId result = quantize.inputs[0];
+    const Node* relu = ProducerIf(graph_, result, "Relu");
+    if (relu != nullptr && uses_.Single(result) &&
+        static_cast<double>(to->zeros[0]) == static_cast<double>(limits.least)) {
+      from_.push_back(graph_.value(result).producer);
+      result = relu->inputs[0];
+    }
+    const Node* add = ProducerIf(graph_, result, "Add");
+    const Node* node = add != nullptr ? add : ProducerIf(graph_, result, "Mul");
+    if (node == nullptr || !uses_.Single(result)) return Status();
+    from_.push_back(graph_.value(result).producer);
+    const auto a = DequantisedBefore(graph_, node->inputs[0]);
+    const auto b = DequantisedBefore(graph_, node->inputs[1]);
+    for (const auto& operand : {a, b}) {
+      if (!operand || !operand->order.empty() || !operand->parameters.single() ||
+          operand->parameters.dtype != to->dtype) {
+        return Status();
+      }
+    }
+    ONCILLA_ASSIGN(ValueId y, add != nullptr ? Sum(*a, *b, *to) : Product(*a, *b, *to));
+    if (y == kNoValue) return Status();
+    ONCILLA_ASSIGN(y, patch_.Add("Round", {}, {y}, from_));
+    const std::vector<ValueId> bounded = {y, Number(static_cast<float>(limits.least)),
+                                          Number(static_cast<float>(limits.most))};
+    ONCILLA_ASSIGN(y, patch_.Add("Clip", {}, bounded, from_));
+    ONCILLA_ASSIGN(y, patch_.Add("Cast", {{"to", to->dtype}}, {y}, from_));
+    return patch_.Replace(quantize.outputs[0], y);
+  }
+
+  // kNoValue where a factor is no finite number.
+  Result<ValueId> Sum(const Dequantised& a, const Dequantised& b, const LinearParameters& to) {
+    const float a_factor = a.parameters.scales[0] / to.scales[0];
+    const float b_factor = b.parameters.scales[0] / to.scales[0];
+    const float b_offset = b_factor * Zero(b.parameters);
+    const float offset = Zero(to) - std::fma(a_factor, Zero(a.parameters), b_offset);
+    if (!std::isfinite(a_factor) || !std::isfinite(b_factor) || !std::isfinite(offset)) {
+      return kNoValue;
+    }
+    ONCILLA_ASSIGN(const ValueId x, Real(a.integers));
+    ONCILLA_ASSIGN(const ValueId y, Real(b.integers));
+    ONCILLA_ASSIGN(const ValueId inner,
+                   patch_.Add("Fma", {}, {y, Number(b_factor), Number(offset)}, from_));
+    return patch_.Add("Fma", {}, {x, Number(a_factor), inner}, from_);
+  }
+
+  Result<ValueId> Product(const Dequantised& a, const Dequantised& b, const LinearParameters& to) {
+    const float factor = a.parameters.scales[0] * b.parameters.scales[0] / to.scales[0];
+    if (!std::isfinite(factor)) return kNoValue;
+    ONCILLA_ASSIGN(const ValueId x, Raised(a));
+    ONCILLA_ASSIGN(const ValueId y, Raised(b));
+    ONCILLA_ASSIGN(ValueId product, patch_.Add("Mul", {}, {x, y}, from_));
+    ONCILLA_ASSIGN(product, patch_.Add("Mul", {}, {product, Number(factor)}, from_));
+    if (to.zeros[0] == 0) return product;
+    return patch_.Add("Add", {}, {product, Number(Zero(to))}, from_);
+  }
+
+  Result<ValueId> Real(ValueId integers) {
+    return patch_.Add("Cast", {{"to", DType::kF32}}, {integers}, from_);
+  }
+  Result<ValueId> Raised(const Dequantised& x) {
+    ONCILLA_ASSIGN(const ValueId real, Real(x.integers));
+    if (x.parameters.zeros[0] == 0) return real;
+    return patch_.Add("Sub", {}, {real, Number(Zero(x.parameters))}, from_);
+  }
+  static float Zero(const LinearParameters& p) { return static_cast<float>(p.zeros[0]); }
+  ValueId Number(float value) { return patch_.AddConstant(Tensor::Scalar(value)); }
+
+  const Graph& graph_;
+  const Uses uses_;
+  Patch& patch_;
+  std::vector<NodeId> from_;  // the nodes that are replaced, the last one first
+};
+
+}  // namespace
+
+Status AddAndMultiplyBytes(const Graph& graph, const PassContext&, Patch& patch) {
+  return ByteArithmetic(graph, patch).Run();
+}
+
+}  // namespace oncilla
