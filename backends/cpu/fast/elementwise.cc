@@ -139,6 +139,7 @@ class Translator {
       }
     }
     out_.result = out_.result_scale ? ValueOf(quantised_, false) : value_of_step_.back();
+    if (out_.byte_sum) out_.cost = 1;
     AssignTiles();
     return std::move(out_);
   }
@@ -216,21 +217,28 @@ class Translator {
     if (cast.call.row->name != "Cast" || !HasByteScale(cast.dtype)) return;
     const ElementwiseStep* clip = Before(cast, "Clip");
     if (clip == nullptr || clip->operands.size() != 3) return;
+    // The zero point is added after rounding a quotient, or before rounding a product.
     const ElementwiseStep* add = Before(*clip, "Add", true);
     const ElementwiseStep* round = Before(add != nullptr ? *add : *clip, "Round");
-    const ElementwiseStep* div = round != nullptr ? Before(*round, "Div", true) : nullptr;
+    const ElementwiseStep* scaled = round != nullptr ? Before(*round, "Div", true) : nullptr;
+    const bool multiplies = round != nullptr && scaled == nullptr && add == nullptr;
+    if (multiplies) {
+      add = Before(*round, "Add");
+      scaled = Before(add != nullptr ? *add : *round, "Mul");
+    }
     // They must be the last steps of the program, so that all others run before them.
     const size_t steps = add != nullptr ? 5 : 4;
-    if (div == nullptr || div != &program_.steps[program_.steps.size() - steps]) return;
+    if (scaled == nullptr || scaled != &program_.steps[program_.steps.size() - steps]) return;
     const ByteScale scale = {.zero = add != nullptr ? NumberOf(*add, 1) : 0,
-                             .scale = NumberOf(*div, 1),
+                             .scale = NumberOf(*scaled, 1),
                              .least = NumberOf(*clip, 1),
-                             .most = NumberOf(*clip, 2)};
+                             .most = NumberOf(*clip, 2),
+                             .multiplies = multiplies};
     if (!Holds(cast.dtype, scale.least) || !Holds(cast.dtype, scale.most)) return;
     quantising_ = steps;
-    quantised_ = div->operands[0];
+    quantised_ = scaled->operands[0];
     out_.result_scale = scale;
-    out_.scale_input = GivenNumber(div->operands[1]);
+    out_.scale_input = GivenNumber(scaled->operands[1]);
     if (add != nullptr) out_.zero_input = GivenNumber(add->operands[1]);
     out_.cost += 1;
   }

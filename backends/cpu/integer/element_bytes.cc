@@ -94,16 +94,46 @@ class ScaledInts {
   const Vector close_;
 };
 
-template <class T>
-HWY_INLINE void WriteAll(const float* from, int64_t n, const ByteScale& s, T* to) {
+// The integers nearest to x * scale + zero.
+class MultipliedInts {
+ public:
+  explicit MultipliedInts(const ByteScale& s)
+      : scale_(hn::Set(Floats(), s.scale)),
+        zero_(hn::Set(Floats(), s.zero)),
+        least_(hn::Set(Floats(), kMagic + s.least)),
+        most_(hn::Set(Floats(), kMagic + s.most)) {}
+
+  HWY_INLINE IntVector operator()(Vector x) const {
+    const Vector steps = hn::Add(hn::Mul(x, scale_), zero_);
+    const Vector shifted = hn::Add(steps, hn::Set(Floats(), kMagic));
+    const Vector bounded = hn::Min(hn::Max(shifted, least_), most_);
+    const IntVector whole = hn::Sub(hn::BitCast(Ints(), bounded), hn::Set(Ints(), kMagicBits));
+    const auto number = hn::RebindMask(Ints(), hn::Eq(steps, steps));
+    return hn::IfThenElseZero(number, whole);
+  }
+
+ private:
+  const Vector scale_, zero_, least_, most_;
+};
+
+template <class T, class IntsOf>
+HWY_INLINE void WriteAs(const IntsOf& ints, const float* from, int64_t n, T* to) {
   constexpr Floats d;
   constexpr hn::Rebind<T, Floats> narrow;
-  const ScaledInts<T> ints(s);
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     hn::StoreU(Narrowed<T>(ints(hn::LoadU(d, from + i))), narrow, to + i);
   }
   for (; i < n; ++i) to[i] = static_cast<T>(hn::GetLane(ints(hn::Set(d, from[i]))));
+}
+
+template <class T>
+HWY_INLINE void WriteAll(const float* from, int64_t n, const ByteScale& s, T* to) {
+  if (s.multiplies) {
+    WriteAs(MultipliedInts(s), from, n, to);
+  } else {
+    WriteAs(ScaledInts<T>(s), from, n, to);
+  }
 }
 
 // x * factor + y, rounded once. Of a byte the product is exact as a double.

@@ -14,12 +14,15 @@ struct ByteScale {
   float zero = 0, scale = 1;
   // The bounds of an integer that is written.
   float least = 0, most = 0;
+  // What is written is x * scale + zero, rounded to the nearest integer after both steps.
+  bool multiplies = false;
 };
 // u8, i8, u16 and i16.
 bool HasByteScale(DType dtype);
 // n real numbers.
 void FromScaled(DType dtype, const void* from, int64_t n, const ByteScale& scale, float* to);
-// Their integers: x / scale, rounded, plus zero, cut to the bounds. NaN is 0.
+// Their integers: x / scale, rounded, plus zero, cut to the bounds, or as `multiplies` says. NaN is
+// 0.
 void ToScaled(const float* from, int64_t n, const ByteScale& scale, DType dtype, void* to);
 // y = a * a_factor + (b * b_factor + offset) of integers of one type of 8 bits: both sums rounded
 // once, as floats, the result to the nearest integer within the bounds, ties to even. The numbers

@@ -1,15 +1,15 @@
-// Replaces per-byte computations by table look-ups. A subgraph of elementwise nodes between
-// DequantizeLinear and QuantizeLinear has 256 possible inputs, so its results are computed now, by
-// the CPU's reference kernels, and stored in a table.
+// Replaces per-byte computations by table look-ups. A subgraph of elementwise nodes that makes
+// bytes of one tensor of bytes, as between DequantizeLinear and QuantizeLinear, has 256 possible
+// inputs, so its results are computed now, by the CPU's reference kernels, and stored in a table.
 #include "engine/ops/op_set.h"
-#include "engine/passes/pass.h"
 #include "engine/passes/integers/quantised.h"
+#include "engine/passes/pass.h"
 #include "engine/passes/subgraph.h"
 
 namespace oncilla {
 namespace {
 
-constexpr size_t kMaxNodes = 16;
+constexpr size_t kMaxNodes = 24;
 
 class TableMaker {
  public:
@@ -19,12 +19,18 @@ class TableMaker {
   Status Run() {
     for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.node(NodeId{n});
-      if (node.op->name == "QuantizeLinear") ONCILLA_TRY(Look(NodeId{n}));
+      if (node.op->name == "QuantizeLinear" || MakesBytes(node)) ONCILLA_TRY(Look(NodeId{n}));
     }
     return Status();
   }
 
  private:
+  // Numbers become bytes also where byte_arithmetic.cc has written what QuantizeLinear does.
+  bool MakesBytes(const Node& node) const {
+    return node.op->name == "Cast" && ProducerIf(graph_, node.inputs[0], "Clip") != nullptr &&
+           BitsOf(graph_.fact(node.outputs[0]).dtype) == 8;
+  }
+
   bool Belongs(const Node& node) const {
     if (node.op->name == "QuantizeLinear" || node.op->name == "DequantizeLinear") {
       const auto parameters = ParametersOf(graph_, node);

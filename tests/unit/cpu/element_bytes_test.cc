@@ -71,6 +71,35 @@ TEST(ElementBytes, QuotientsAreRoundedAsDivisionRounds) {
   });
 }
 
+template <class T>
+void MultipliesInSteps(DType dtype) {
+  constexpr float kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
+  std::vector<float> x = {0, -0.0F, NAN, INFINITY, -INFINITY, 1e38F, -1e38F};
+  for (int i = -300; i < 300; ++i) x.push_back(static_cast<float>(i) * 0.5F);
+  for (const ByteScale& s : {ByteScale{3, 1, kLeast, kMost, true},
+                             {0, 0.3F, kLeast, kMost, true},
+                             {-5, 1e30F, 2, 100, true},
+                             {0.5F, 1e-30F, kLeast, kMost, true}}) {
+    std::vector<T> y(x.size());
+    ToScaled(x.data(), std::ssize(x), s, dtype, y.data());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const float scaled = x[i] * s.scale, steps = scaled + s.zero;
+      const float wanted =
+          std::isnan(steps) ? 0 : std::clamp(std::nearbyint(steps), s.least, s.most);
+      ASSERT_EQ(static_cast<float>(y[i]), wanted) << x[i] << " " << s.scale;
+    }
+  }
+}
+
+TEST(ElementBytes, ProductsAreRoundedAfterTheZeroPointIsAdded) {
+  ForInstructionSets([] {
+    MultipliesInSteps<uint8_t>(DType::kU8);
+    MultipliesInSteps<int8_t>(DType::kI8);
+    MultipliesInSteps<uint16_t>(DType::kU16);
+    MultipliesInSteps<int16_t>(DType::kI16);
+  });
+}
+
 // All pairs of bytes, with scales for which many sums are ties.
 template <class T>
 void AddsAsInSteps(DType dtype) {

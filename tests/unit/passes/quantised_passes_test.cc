@@ -15,7 +15,8 @@ const Pass kProducts{"integer products", &IntegerProducts}, kMoves{"move integer
     kTables{"make byte tables", &MakeByteTables}, kLower{"lower quantisation", &LowerQuantisation},
     kTransposes{"move transposes", &MoveTransposes}, kFold{"fold constants", &FoldConstants},
     kSimplify{"simplify", &Simplify}, kFuse{"fuse elementwise", &FuseElementwise},
-    kFuseRequantize{"fuse requantize", &FuseRequantize}, kRound{"round pools", &RoundPools};
+    kFuseRequantize{"fuse requantize", &FuseRequantize}, kRound{"round pools", &RoundPools},
+    kBytes{"add and multiply bytes", &AddAndMultiplyBytes};
 
 std::string Ops(const Graph& graph) {
   std::string out;
@@ -228,6 +229,54 @@ TEST(MoveIntegers, NearestPixelsOfResize) {
 }
 
 // With an even zero point and few digits both roundings are one.
+// QuantizeLinear of y, whose lowest integer stands for zero if `from_zero`. The zero point is even,
+// so that ties are the same before and after it is added.
+ValueId Bytes(QuantisedText& t, ValueId y, bool from_zero) {
+  const ValueId zero =
+      t.Constant<uint8_t>(DType::kU8, {}, {static_cast<uint8_t>(from_zero ? 0 : 2)});
+  return t.Add("QuantizeLinear", {y, t.Floats({}, {kY}), zero});
+}
+
+TEST(AddAndMultiplyBytes, SumsAndProductsOfBytes) {
+  for (const bool from_zero : {false, true}) {
+    QuantisedText t;
+    const ValueId x = t.Through(t.Input("x", Shape{2, 9}), kX);
+    const ValueId y = t.Through(t.Input("y", Shape{2, 9}), kY);
+    t.Output("y1", t.Dequantise(Bytes(t, t.Add("Add", {x, y}), from_zero), 1));
+    t.Output("y2", t.Dequantise(Bytes(t, t.Add("Mul", {x, y}), from_zero), 1));
+    t.Output("y3", t.Dequantise(Bytes(t, t.Add("Relu", {t.Add("Add", {y, x})}), from_zero), 1));
+    const Graph after = RunAndCompare(t.graph(), std::vector{kBytes});
+    EXPECT_EQ(CountOps(after, "Fma"), from_zero ? 4 : 2) << Print(after);
+    EXPECT_EQ(CountOps(after, "Relu"), from_zero ? 0 : 1);
+  }
+}
+
+TEST(AddAndMultiplyBytes, WhatOthersReadOrIsOfOtherTypesStays) {
+  QuantisedText t;
+  const ValueId x = t.Through(t.Input("x", Shape{2, 9}), kX);
+  const ValueId real = t.Input("real", Shape{2, 9});
+  const ValueId sum = t.Add("Add", {x, x});
+  t.Output("y4", sum);
+  t.Output("y5", t.Dequantise(t.Quantise(sum, kY), kY));
+  t.Output("y6", t.Dequantise(t.Quantise(t.Add("Add", {x, real}), kY), kY));
+  const ValueId zero = t.Constant<int8_t>(DType::kI8, {}, {3});
+  const ValueId scale = t.Floats({}, {kY});
+  const ValueId other =
+      t.Add("QuantizeLinear", {t.Add("Mul", {x, x}), scale, zero}, {{"to", DType::kI8}});
+  t.Output("y7", t.Add("DequantizeLinear", {other, scale, zero}));
+  const Graph after = RunAndCompare(t.graph(), std::vector{kBytes});
+  EXPECT_EQ(CountOps(after, "QuantizeLinear"), 4) << Print(after);
+}
+
+TEST(ByteTables, AProductOfAByteAndItsFunctionIsATable) {
+  QuantisedText t;
+  const ValueId x = t.Through(t.Input("x", Shape{3, 5}), kX);
+  const ValueId gate = t.Through(t.Add("Sigmoid", {x}), 1.0f / 256);
+  t.Output("y8", t.Dequantise(t.Quantise(t.Add("Mul", {x, gate}), kX), kX));
+  const Graph after = RunAndCompare(t.graph(), std::vector{kBytes, kTables});
+  EXPECT_EQ(Ops(after), "QuantizeLinear ByteTable DequantizeLinear") << Print(after);
+}
+
 TEST(RoundPools, TheZeroPointIsAddedFirst) {
   QuantisedText t;
   const ValueId x = t.Through(t.Input("x", Shape{1, 4, 4, 2}), kX);
