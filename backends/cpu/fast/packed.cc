@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "backends/cpu/fast/fast.h"
@@ -40,86 +41,140 @@ namespace oncilla::cpu::HWY_NAMESPACE {
 
 using Ints = hn::Rebind<int32_t, Floats>;
 
-// The scales and zeros of one block for `kVectors` vectors of columns.
-template <int kVectors>
-struct BlockScales {
-  Vector scales[kVectors], zeros[kVectors];
-  BlockScales(const PackedPanel& p, int64_t b) {
-    constexpr Floats d;
-    for (int v = 0; v < kVectors; ++v) {
-      const int64_t at = b * p.width + v * kLanes;
-      scales[v] = hn::LoadU(d, p.scales + at);
-      zeros[v] = p.zeros != nullptr ? hn::LoadU(d, p.zeros + at)
-                                    : hn::Set(d, static_cast<float>(1 << (p.bits - 1)));
+constexpr int kVectors = 2;  // of columns in a panel
+
+// The numbers of packed bytes less 2^(bits - 1), so that they are as small as can be.
+template <int kBits>
+class Codes {
+ public:
+  static constexpr int kPer = 8 / kBits;
+  static constexpr int kMiddle = 1 << (kBits - 1);
+
+  Codes() {
+#if HWY_TARGET <= HWY_AVX3
+    HWY_ALIGN float numbers[16];
+    for (int i = 0; i < 16; ++i) {
+      numbers[i] = static_cast<float>((i & ((1 << kBits) - 1)) - kMiddle);
     }
+    table_ = hn::Load(Floats(), numbers);
+#else
+    table_ = hn::Set(Floats(), static_cast<float>(kMiddle));
+#endif
   }
-  // Number j of each byte in `bytes`, dequantised, for the columns of vector v.
-  template <int kBits>
-  Vector Weights(hn::Vec<Ints> bytes, int j, int v) const {
-    constexpr Floats d;
+  static HWY_INLINE hn::Vec<Ints> LoadBytes(const uint8_t* from) {
+    constexpr hn::Rebind<uint8_t, Floats> bytes;
+    return hn::PromoteTo(Ints(), hn::LoadU(bytes, from));
+  }
+  // Number j of each byte.
+  HWY_INLINE Vector Number(hn::Vec<Ints> bytes, int j) const {
     constexpr Ints ints;
-    if constexpr (kBits != 8) {
-      bytes = hn::And(hn::ShiftRightSame(bytes, j * kBits), hn::Set(ints, (1 << kBits) - 1));
+    if constexpr (kBits == 8) {
+      return hn::ConvertTo(Floats(), hn::Sub(bytes, hn::Set(ints, kMiddle)));
+    } else {
+      if (j > 0) bytes = hn::ShiftRightSame(bytes, j * kBits);
+#if HWY_TARGET <= HWY_AVX3
+      // The instruction reads the lowest four bits of each lane.
+      return Vector{_mm512_permutexvar_ps(bytes.raw, table_.raw)};
+#else
+      bytes = hn::And(bytes, hn::Set(ints, (1 << kBits) - 1));
+      return hn::Sub(hn::ConvertTo(Floats(), bytes), table_);
+#endif
     }
-    return hn::Mul(hn::Sub(hn::ConvertTo(d, bytes), zeros[v]), scales[v]);
   }
+
+ private:
+  Vector table_;  // by the lowest four bits, or kMiddle
 };
 
-HWY_INLINE hn::Vec<Ints> LoadCodes(const uint8_t* from) {
-  constexpr hn::Rebind<uint8_t, Floats> bytes;
-  return hn::PromoteTo(Ints(), hn::LoadU(bytes, from));
+// The zeros of one block for a vector of columns, less 2^(bits - 1).
+template <int kBits>
+HWY_INLINE Vector CentredZeros(const PackedPanel& p, int64_t at) {
+  constexpr Floats d;
+  const Vector middle = hn::Set(d, static_cast<float>(Codes<kBits>::kMiddle));
+  return p.zeros == nullptr ? hn::Zero(d) : hn::Sub(hn::LoadU(d, p.zeros + at), middle);
 }
 
-// The products of kRows rows. Sums are kept in kSets independent sets, so that an addition does not
-// wait for the one before it.
-template <int kBits, int kRows, int kSets>
-void MultiplyRows(const PackedPanel& p, const float* x, int64_t x_step, float* y) {
-  constexpr Floats d;
-  constexpr int kVectors = 2, kPer = 8 / kBits;
-  Vector sums[kSets][kRows][kVectors];
-  for (auto& set : sums) {
-    for (auto& row : set) row[0] = row[1] = hn::Zero(d);
+// Multiplies the first `count` numbers of one byte of each column of a panel with x, of each row,
+// and adds the products to sums of their own. It is inlined, so that the sums stay in registers.
+template <int kBits, int kRows>
+HWY_INLINE void TakeBytes(const Codes<kBits>& numbers, const uint8_t* bytes, const float* x,
+                          int64_t x_step, int count, Vector (*parts)[kRows][kVectors]) {
+  ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
+    const auto codes = Codes<kBits>::LoadBytes(bytes + v * kLanes);
+    ONCILLA_UNROLL for (int j = 0; j < Codes<kBits>::kPer; ++j) {
+      if (j >= count) break;
+      const Vector number = numbers.Number(codes, j);
+      ONCILLA_UNROLL for (int r = 0; r < kRows; ++r) {
+        parts[j][r][v] = hn::MulAdd(hn::Set(Floats(), x[r * x_step + j]), number, parts[j][r][v]);
+      }
+    }
   }
+}
+
+// The products of kRows rows. Of each block, sum(x * code) is taken first and then, once,
+// scale * (sum(x * code) - zero * sum(x)); x_sums has sum(x) of each row's blocks, where the panel
+// has zeros. Numbers at
+// different places of a byte are summed up apart, so that an addition does not wait for the one
+// before it.
+template <int kBits, int kRows>
+void MultiplyRows(const PackedPanel& p, const float* x, const float* x_sums, float* y,
+                  int64_t y_step) {
+  constexpr Floats d;
+  constexpr int kPer = Codes<kBits>::kPer;
+  constexpr int kSets = kPer == 1 ? 2 : kPer;
+  const Codes<kBits> numbers;
+  Vector sums[kRows][kVectors];
+  for (auto& row : sums) row[0] = row[1] = hn::Zero(d);
   for (int64_t b = 0; b < p.blocks; ++b) {
-    const BlockScales<kVectors> block(p, b);
     const int64_t first = b * p.block, end = std::min(first + p.block, p.depth);
     const uint8_t* codes = p.codes + first / kPer * p.width;
-    // Takes one byte of each column; its first `count` numbers are within the depth.
-    const auto step = [&](int64_t k, int count, Vector(&set)[kRows][kVectors]) HWY_ATTR {
-      ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
-        const auto bytes = LoadCodes(codes + (k - first) / kPer * p.width + v * kLanes);
-        for (int j = 0; j < count; ++j) {
-          const Vector weights = block.template Weights<kBits>(bytes, j, v);
-          ONCILLA_UNROLL for (int r = 0; r < kRows; ++r) {
-            set[r][v] = hn::MulAdd(hn::Set(d, x[r * x_step + k + j]), weights, set[r][v]);
-          }
-        }
-      }
-    };
-    int64_t k = first;
-    for (; k + kSets * kPer <= end; k += kSets * kPer) {
-      ONCILLA_UNROLL for (int s = 0; s < kSets; ++s) step(k + s * kPer, kPer, sums[s]);
+    Vector parts[kSets][kRows][kVectors];
+    for (auto& part : parts) {
+      for (auto& row : part) row[0] = row[1] = hn::Zero(d);
     }
-    for (; k < end; k += kPer) step(k, static_cast<int>(std::min<int64_t>(kPer, end - k)), sums[0]);
+    int64_t k = first;
+    for (; k + kSets <= end; k += kSets) {
+      ONCILLA_UNROLL for (int s = 0; s < kSets; s += kPer) {
+        const uint8_t* bytes = codes + (k + s - first) / kPer * p.width;
+        TakeBytes<kBits, kRows>(numbers, bytes, x + k + s, p.depth, kPer, parts + s);
+      }
+    }
+    for (; k < end; k += kPer) {
+      const int count = static_cast<int>(std::min<int64_t>(kPer, end - k));
+      const uint8_t* bytes = codes + (k - first) / kPer * p.width;
+      TakeBytes<kBits, kRows>(numbers, bytes, x + k, p.depth, count, parts);
+    }
+    ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
+      const int64_t at = b * p.width + v * kLanes;
+      const Vector scales = hn::LoadU(d, p.scales + at), zeros = CentredZeros<kBits>(p, at);
+      ONCILLA_UNROLL for (int r = 0; r < kRows; ++r) {
+        Vector sum = parts[0][r][v];
+        ONCILLA_UNROLL for (int s = 1; s < kSets; ++s) sum = hn::Add(sum, parts[s][r][v]);
+        if (p.zeros != nullptr) {
+          sum = hn::NegMulAdd(zeros, hn::Set(d, x_sums[r * p.blocks + b]), sum);
+        }
+        sums[r][v] = hn::MulAdd(scales, sum, sums[r][v]);
+      }
+    }
   }
   for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kVectors; ++v) {
-      Vector sum = sums[0][r][v];
-      for (int s = 1; s < kSets; ++s) sum = hn::Add(sum, sums[s][r][v]);
-      hn::StoreU(sum, d, y + r * p.width + v * kLanes);
-    }
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[r][v], d, y + r * y_step + v * kLanes);
   }
 }
 
-// y[rows][width], all columns of the panel.
+// All columns of the panel, in rows that are y_step apart.
 template <int kBits>
-void MultiplyPanelOf(const PackedPanel& p, const float* x, int64_t rows, float* y) {
+void MultiplyPanelOf(const PackedPanel& p, const float* x, const float* x_sums, int64_t rows,
+                     float* y, int64_t y_step) {
+  const auto sums_of = [&](int64_t row) {
+    return x_sums == nullptr ? nullptr : x_sums + row * p.blocks;
+  };
   int64_t row = 0;
   for (; row + 4 <= rows; row += 4) {
-    MultiplyRows<kBits, 4, 1>(p, x + row * p.depth, p.depth, y + row * p.width);
+    MultiplyRows<kBits, 4>(p, x + row * p.depth, sums_of(row), y + row * y_step, y_step);
   }
   for (; row < rows; ++row) {
-    MultiplyRows<kBits, 1, 4>(p, x + row * p.depth, p.depth, y + row * p.width);
+    MultiplyRows<kBits, 1>(p, x + row * p.depth, sums_of(row), y + row * y_step, y_step);
   }
 }
 
@@ -127,27 +182,30 @@ void MultiplyPanelOf(const PackedPanel& p, const float* x, int64_t rows, float* 
 template <int kBits>
 void UnpackPanelOf(const PackedPanel& p, float* to) {
   constexpr Floats d;
-  constexpr int kVectors = 2, kPer = 8 / kBits;
+  constexpr int kPer = Codes<kBits>::kPer;
+  const Codes<kBits> numbers;
   for (int64_t b = 0; b < p.blocks; ++b) {
-    const BlockScales<kVectors> block(p, b);
     const int64_t first = b * p.block, end = std::min(first + p.block, p.depth);
-    for (int64_t k = first; k < end; k += kPer) {
-      const int count = static_cast<int>(std::min<int64_t>(kPer, end - k));
-      for (int v = 0; v < kVectors; ++v) {
-        const auto bytes = LoadCodes(p.codes + k / kPer * p.width + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t at = b * p.width + v * kLanes;
+      const Vector scales = hn::LoadU(d, p.scales + at), zeros = CentredZeros<kBits>(p, at);
+      for (int64_t k = first; k < end; k += kPer) {
+        const int count = static_cast<int>(std::min<int64_t>(kPer, end - k));
+        const auto bytes = Codes<kBits>::LoadBytes(p.codes + k / kPer * p.width + v * kLanes);
         for (int j = 0; j < count; ++j) {
-          hn::StoreU(block.template Weights<kBits>(bytes, j, v), d,
-                     to + (k + j) * p.width + v * kLanes);
+          const Vector weights = hn::Mul(hn::Sub(numbers.Number(bytes, j), zeros), scales);
+          hn::StoreU(weights, d, to + (k + j) * p.width + v * kLanes);
         }
       }
     }
   }
 }
 
-void MultiplyPanel(const PackedPanel& p, const float* x, int64_t rows, float* y) {
-  if (p.bits == 8) return MultiplyPanelOf<8>(p, x, rows, y);
-  if (p.bits == 4) return MultiplyPanelOf<4>(p, x, rows, y);
-  MultiplyPanelOf<2>(p, x, rows, y);
+void MultiplyPanel(const PackedPanel& p, const float* x, const float* x_sums, int64_t rows,
+                   float* y, int64_t y_step) {
+  if (p.bits == 8) return MultiplyPanelOf<8>(p, x, x_sums, rows, y, y_step);
+  if (p.bits == 4) return MultiplyPanelOf<4>(p, x, x_sums, rows, y, y_step);
+  MultiplyPanelOf<2>(p, x, x_sums, rows, y, y_step);
 }
 void UnpackPanel(const PackedPanel& p, float* to) {
   if (p.bits == 8) return UnpackPanelOf<8>(p, to);
@@ -200,28 +258,56 @@ class FastMatMulPacked : public CpuKernel {
   Status Run(const Args& args) const override {
     const int64_t width = PanelColumns();
     const int64_t sums = SaturatingMul(attrs_.depth, width * (rows_ + 4));
-    ParallelFor(args.threads, sizes_.panels(), GrainOf(sums, 64), [&](int64_t i, int64_t end) {
-      std::vector<float> buffer(
-          static_cast<size_t>(width * (rows_ <= kFewRows ? rows_ : attrs_.depth)));
-      for (; i < end && !args.threads.ended(); ++i) {
-        const PackedPanel panel = PanelOf(args, i);
-        const int64_t first = i * width, count = std::min(width, sizes_.columns - first);
-        if (rows_ <= kFewRows) {
-          HWY_DYNAMIC_DISPATCH(MultiplyPanel)(panel, args.In<float>(0), rows_, buffer.data());
-          for (int64_t row = 0; row < rows_; ++row) {
-            std::copy_n(buffer.data() + row * width, count,
-                        args.Out<float>(0) + row * sizes_.columns + first);
-          }
-        } else {
-          HWY_DYNAMIC_DISPATCH(UnpackPanel)(panel, buffer.data());
-          MultiplyUnpacked(args, buffer.data(), first, count);
+    if (rows_ <= kFewRows) {
+      const bool has_zeros = args.has_input(3);
+      const auto x_sums = has_zeros ? BlockSums(args.In<float>(0)) : std::vector<float>();
+      ParallelFor(args.threads, sizes_.panels(), GrainOf(sums, 64), [&](int64_t i, int64_t end) {
+        for (; i < end && !args.threads.ended(); ++i) {
+          MultiplyFewRows(args, i, has_zeros ? x_sums.data() : nullptr);
         }
-      }
-    });
+      });
+    } else {
+      ParallelFor(args.threads, sizes_.panels(), GrainOf(sums, 64), [&](int64_t i, int64_t end) {
+        std::vector<float> buffer(static_cast<size_t>(width * attrs_.depth));
+        for (; i < end && !args.threads.ended(); ++i) {
+          HWY_DYNAMIC_DISPATCH(UnpackPanel)(PanelOf(args, i), buffer.data());
+          MultiplyUnpacked(args, buffer.data(), i * width,
+                           std::min(width, sizes_.columns - i * width));
+        }
+      });
+    }
     return Status();
   }
 
  private:
+  // The sum of each block of each row.
+  std::vector<float> BlockSums(const float* x) const {
+    std::vector<float> sums;
+    sums.reserve(static_cast<size_t>(rows_ * sizes_.blocks));
+    for (int64_t row = 0; row < rows_; ++row, x += attrs_.depth) {
+      for (int64_t first = 0; first < attrs_.depth; first += attrs_.block) {
+        const int64_t end = std::min(first + attrs_.block, attrs_.depth);
+        sums.push_back(std::accumulate(x + first, x + end, 0.0F));
+      }
+    }
+    return sums;
+  }
+
+  // A panel that is not full goes through a buffer.
+  void MultiplyFewRows(const Args& args, int64_t panel, const float* x_sums) const {
+    const int64_t width = PanelColumns(), first = panel * width;
+    const int64_t count = std::min(width, sizes_.columns - first);
+    float* y = args.Out<float>(0) + first;
+    std::vector<float> buffer(count == width ? 0 : static_cast<size_t>(width * rows_));
+    const bool whole = buffer.empty();
+    HWY_DYNAMIC_DISPATCH(MultiplyPanel)
+    (PanelOf(args, panel), args.In<float>(0), x_sums, rows_, whole ? y : buffer.data(),
+     whole ? sizes_.columns : width);
+    for (int64_t row = 0; row < rows_ && !whole; ++row) {
+      std::copy_n(buffer.data() + row * width, count, y + row * sizes_.columns);
+    }
+  }
+
   PackedPanel PanelOf(const Args& args, int64_t i) const {
     PackedPanel p;
     p.bits = attrs_.bits;
