@@ -51,7 +51,7 @@ class Codes {
   static constexpr int kMiddle = 1 << (kBits - 1);
 
   Codes() {
-#if HWY_TARGET <= HWY_AVX3
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
     HWY_ALIGN float numbers[16];
     for (int i = 0; i < 16; ++i) {
       numbers[i] = static_cast<float>((i & ((1 << kBits) - 1)) - kMiddle);
@@ -72,7 +72,7 @@ class Codes {
       return hn::ConvertTo(Floats(), hn::Sub(bytes, hn::Set(ints, kMiddle)));
     } else {
       if (j > 0) bytes = hn::ShiftRightSame(bytes, j * kBits);
-#if HWY_TARGET <= HWY_AVX3
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
       // The instruction reads the lowest four bits of each lane.
       return Vector{_mm512_permutexvar_ps(bytes.raw, table_.raw)};
 #else
