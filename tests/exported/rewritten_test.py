@@ -77,7 +77,8 @@ def verdict(args, way, exact, folder):
         if got.dtype != value.dtype or got.shape != value.shape or not np.isfinite(got).all():
             return "FAILED", f"{name}: {why}"
         own, theirs = error(got, true), error(value, true)
-        if own > 1.2 * theirs:
+        # ONNX Runtime computes chains of 16-bit nodes in 32 bits and rounds at their ends.
+        if own > (2 if way.endswith("halves") else 1.2) * theirs:
             return "FAILED", f"{name}: {why}; it is {own:.1e} from the exact answer, ONNX Runtime's {theirs:.1e}"
         notes.append(f"as close as ONNX Runtime ({own / theirs:.2f})")
     return "ok", notes[0] if notes else ""
