@@ -247,9 +247,8 @@ class Translator {
   // Cast(Clip(Round(Fma(Cast(a), number, Fma(Cast(b), number, number))), least, most)).
   void FindByteSum() {
     const ElementwiseStep& cast = program_.steps.back();
-    if (program_.steps.size() != 7 || cast.call.row->name != "Cast" || BitsOf(cast.dtype) != 8) {
-      return;
-    }
+    const bool bytes = cast.dtype == DType::kU8 || cast.dtype == DType::kI8;
+    if (program_.steps.size() != 7 || cast.call.row->name != "Cast" || !bytes) return;
     const ElementwiseStep* clip = Before(cast, "Clip");
     const ElementwiseStep* round = clip != nullptr ? Before(*clip, "Round") : nullptr;
     if (round == nullptr || clip->operands.size() != 3) return;

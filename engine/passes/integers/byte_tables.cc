@@ -27,8 +27,11 @@ class TableMaker {
  private:
   // Numbers become bytes also where byte_arithmetic.cc has written what QuantizeLinear does.
   bool MakesBytes(const Node& node) const {
-    return node.op->name == "Cast" && ProducerIf(graph_, node.inputs[0], "Clip") != nullptr &&
-           BitsOf(graph_.fact(node.outputs[0]).dtype) == 8;
+    if (node.op->name != "Cast" || ProducerIf(graph_, node.inputs[0], "Clip") == nullptr) {
+      return false;
+    }
+    const DType dtype = graph_.fact(node.outputs[0]).dtype;
+    return dtype == DType::kU8 || dtype == DType::kI8;
   }
 
   bool Belongs(const Node& node) const {
