@@ -175,8 +175,9 @@ class Translator {
   }
 
   // Finds the steps that only dequantise an input as it is read, Mul(Sub(Cast(x), zero), scale) or
-  // Sub(Cast(x), zero), and the last steps that quantise the result: Cast(Clip(Add(Round(Div(y,
-  // scale)), zero), least, most)).
+  // Sub(Cast(x), zero), and the last steps that quantise the result,
+  // Cast(Clip(Add(Round(Div(y, scale)), zero), least, most)) or
+  // Cast(Clip(Round(Add(Mul(y, scale), zero)), least, most)).
   void FindQuantised() {
     const size_t count = program_.steps.size();
     dequantised_.assign(count, -1);

@@ -1,8 +1,7 @@
 // Fast MatMulPacked of floats with constant weights. The weights are packed once more: the bytes of
 // a panel of columns are interleaved, so that a vector holds the same row of several columns. For
-// few rows, weights are unpacked in registers and multiplied there, which is as fast as memory
-// delivers them; for more rows, each thread unpacks a panel to floats and the usual product takes
-// it.
+// few rows, weights are unpacked in registers and multiplied there; for more rows, each thread
+// unpacks a panel to floats and the usual product takes it.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/packed.cc"
 // clang-format off
@@ -113,9 +112,8 @@ HWY_INLINE void TakeBytes(const Codes<kBits>& numbers, const uint8_t* bytes, con
 
 // The products of kRows rows. Of each block, sum(x * code) is taken first and then, once,
 // scale * (sum(x * code) - zero * sum(x)); x_sums has sum(x) of each row's blocks, where the panel
-// has zeros. Numbers at
-// different places of a byte are summed up apart, so that an addition does not wait for the one
-// before it.
+// has zeros. Numbers at different places of a byte are summed up apart, so that an addition does
+// not wait for the one before it.
 template <int kBits, int kRows>
 void MultiplyRows(const PackedPanel& p, const float* x, const float* x_sums, float* y,
                   int64_t y_step) {

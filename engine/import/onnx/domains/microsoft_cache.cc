@@ -1,5 +1,5 @@
-// The cache of keys and values of GroupQueryAttention: what it stores, which rows it keeps, and what
-// the queries see of it.
+// The cache of keys and values of GroupQueryAttention: what it stores, which rows it keeps, and
+// what the queries see of it.
 #include "engine/import/onnx/domains/microsoft_cache.h"
 
 #include "engine/import/onnx/ops/attention.h"
@@ -131,7 +131,7 @@ class WindowedCache {
     cache.starts = held;
     ONCILLA_ASSIGN(const ValueId places, PlacesInOrder(held));
     ONCILLA_ASSIGN(ValueId kept, Sub(first_now, first, "rows_let_go"));
-    ONCILLA_ASSIGN(kept, From(kept, capacity_, "kept"));
+    ONCILLA_ASSIGN(kept, From(kept, capacity_, last_, "kept"));
     ONCILLA_ASSIGN(const ValueId keys, InOrder(g_.key_form, g_.past_keys, g_.k, places, "key"));
     ONCILLA_ASSIGN(const ValueId values,
                    InOrder(g_.value_form, g_.past_values, g_.v, places, "value"));
@@ -186,13 +186,13 @@ class WindowedCache {
     return Sub(keys, gone, name);
   }
 
-  // i64[N, count]: numbers from `start` of each sample on, none beyond the last row.
-  Result<ValueId> From(ValueId start, ValueId count, const std::string& name) {
+  // i64[N, count]: numbers from `start` of each sample on, none beyond `last`.
+  Result<ValueId> From(ValueId start, ValueId count, ValueId last, const std::string& name) {
     ONCILLA_ASSIGN(ValueId row, b_.Add("Range", {}, {zero_, count, one_}, name + "_row"));
     ONCILLA_ASSIGN(row, b_.Unsqueeze(row, {0}, name + "_row_of_all"));
     ONCILLA_ASSIGN(const ValueId each, b_.Unsqueeze(start, {1}, name + "_start"));
     ONCILLA_ASSIGN(row, b_.Add("Add", {}, {each, row}, name + "_numbers"));
-    return b_.Add("Min", {}, {row, last_}, name + "_places");
+    return b_.Add("Min", {}, {row, last}, name + "_places");
   }
 
   // Where the rows that are held and then the new ones stand in past and new rows.
@@ -202,7 +202,7 @@ class WindowedCache {
     ONCILLA_ASSIGN(const ValueId each, b_.Unsqueeze(held, {1}, "held_of_rows"));
     ONCILLA_ASSIGN(const ValueId before, b_.Add("Less", {}, {row, each}, "is_held"));
     ONCILLA_ASSIGN(ValueId fresh, Sub(capacity_, held, "skipped"));
-    ONCILLA_ASSIGN(fresh, From(fresh, rows_, "new"));
+    ONCILLA_ASSIGN(fresh, From(fresh, rows_, last_, "new"));
     return b_.Add("Where", {}, {before, row, fresh}, "row_places");
   }
 
@@ -230,12 +230,8 @@ class WindowedCache {
                    b_.Add(ConcatAttrs{.axis = 0}, {samples, rest}, "bias_shape"));
     ONCILLA_ASSIGN(const ValueId bias, b_.Add("Expand", {}, {g_.bias, shape}, "bias_of_all"));
     ONCILLA_ASSIGN(const ValueId end, Sub(g_.total, one_, "last_column"));
-    ONCILLA_ASSIGN(ValueId column, b_.Add("Range", {}, {zero_, rows_, one_}, "column"));
-    ONCILLA_ASSIGN(column, b_.Unsqueeze(column, {0}, "column_of_all"));
-    ONCILLA_ASSIGN(const ValueId each, b_.Unsqueeze(first, {1}, "first_column"));
-    ONCILLA_ASSIGN(column, b_.Add("Add", {}, {each, column}, "columns"));
-    ONCILLA_ASSIGN(column, b_.Add("Min", {}, {column, end}, "bias_columns"));
-    return Rows(bias, column, 3, "bias_of_rows");
+    ONCILLA_ASSIGN(const ValueId columns, From(first, rows_, end, "column"));
+    return Rows(bias, columns, 3, "bias_of_rows");
   }
 
   OnnxLowering& b_;
