@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <vector>
 
@@ -129,23 +130,26 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// An allocator that leaves new bytes uninitialised: file contents are about to be read into them.
-template <class T>
-struct Unfilled : std::allocator<T> {
-  template <class U>
-  struct rebind {
-    using other = Unfilled<U>;
-  };
-  template <class U, class... Args>
-  void construct(U* at, Args&&... args) {
-    if constexpr (sizeof...(Args) == 0) {
-      ::new (static_cast<void*>(at)) U;
-    } else {
-      ::new (static_cast<void*>(at)) U(std::forward<Args>(args)...);
+// Bytes that a file's contents are about to be read into: what is added is not initialised.
+class FileBytes {
+ public:
+  void resize(size_t size) {
+    if (size > capacity_) {
+      auto larger = std::make_unique_for_overwrite<char[]>(size);
+      std::copy_n(data_.get(), size_, larger.get());
+      data_ = std::move(larger);
+      capacity_ = size;
     }
+    size_ = size;
   }
+  char* data() { return data_.get(); }
+  const char* data() const { return data_.get(); }
+  size_t size() const { return size_; }
+
+ private:
+  std::unique_ptr<char[]> data_;
+  size_t size_ = 0, capacity_ = 0;
 };
-using FileBytes = std::vector<char, Unfilled<char>>;
 
 // Reads a file from the descriptor's position to its end. `size` is what the system stated. Bytes
 // is std::string or FileBytes.
@@ -157,22 +161,25 @@ Result<Bytes> ReadWhole(int fd, const std::string& path, uint64_t max_bytes, off
   };
   const uint64_t stated = static_cast<uint64_t>(size);
   if (stated > max_bytes) return too_large(stated);
-  // The stated size is only a hint: files in /proc state 0, and a log grows while it is read.
+  // The stated size is only a hint: files in /proc state 0, and a log grows while it is read. One byte
+  // more shows the end of a file that has it.
   Bytes contents;
-  constexpr uint64_t kStep = 1 << 20;
-  for (;;) {
-    const uint64_t have = contents.size();
-    const uint64_t room = std::min<uint64_t>(std::max(stated, have) - have + kStep, 1 << 30);
-    contents.resize(have + room);
-    if (have == 0) AskForLargePages(contents.data(), static_cast<int64_t>(room));
+  contents.resize(stated + 1);
+  AskForLargePages(contents.data(), static_cast<int64_t>(contents.size()));
+  constexpr uint64_t kStep = 1 << 20, kLargestRead = 1 << 30;
+  for (uint64_t have = 0;;) {
+    if (have == contents.size()) contents.resize(have + std::max(have, kStep));
     ssize_t got;
     do {
-      got = ::read(fd, contents.data() + have, room);
+      got = ::read(fd, contents.data() + have, std::min(contents.size() - have, kLargestRead));
     } while (got < 0 && errno == EINTR);
     if (got < 0) return SystemError("read", path, errno);
-    contents.resize(have + static_cast<uint64_t>(got));
-    if (got == 0) return contents;
-    if (contents.size() > max_bytes) return too_large(contents.size());
+    have += static_cast<uint64_t>(got);
+    if (have > max_bytes) return too_large(have);
+    if (got == 0) {
+      contents.resize(have);
+      return contents;
+    }
   }
 }
 
