@@ -161,8 +161,8 @@ Result<Bytes> ReadWhole(int fd, const std::string& path, uint64_t max_bytes, off
   };
   const uint64_t stated = static_cast<uint64_t>(size);
   if (stated > max_bytes) return too_large(stated);
-  // The stated size is only a hint: files in /proc state 0, and a log grows while it is read. One byte
-  // more shows the end of a file that has it.
+  // The stated size is only a hint: files in /proc state 0, and a log grows while it is read. One
+  // byte more shows the end of a file that has it.
   Bytes contents;
   contents.resize(stated + 1);
   AskForLargePages(contents.data(), static_cast<int64_t>(contents.size()));
