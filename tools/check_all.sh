@@ -126,12 +126,13 @@ sanitized_cases() {
 
 # ONNX's own models: constants at odd addresses in mapped files, and whatever else they contain. The
 # number of those that pass is counted without names, because some round differently without
-# optimisation.
+# optimisation. Then all that is recorded here.
 sanitized_onnx() {
   local data=/usr/share/libonnx-testdata/data
   sanitized build/asan/tests/onnx_tests --device cpu --at-least 905 "$data/node" &&
     sanitized build/asan/tests/onnx_tests --device cpu --at-least 135 "$data/simple" \
-      "$data/pytorch-converted" "$data/pytorch-operator"
+      "$data/pytorch-converted" "$data/pytorch-operator" &&
+    sanitized build/asan/tests/onnx_tests --device cpu tests/conformance/recorded
 }
 
 # fuzz SECONDS FORMAT: starts from generated inputs with a fixed seed, so that a run repeats as far
