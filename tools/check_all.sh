@@ -250,7 +250,7 @@ check_all() {
   fi
   step "cases on Oclgrind" at_once "oclgrind_cases gpu" "oclgrind_cases cpu"
   step "cases on rusticl" rusticl_cases
-  if fits "tsan" 14 &&
+  if fits "tsan" 15 &&
     step "build (tsan)" build_in tsan tsan thread_tests -DONCILLA_OPENCL=OFF; then
     step "threads (tsan)" threads_under_tsan
   fi
@@ -267,7 +267,7 @@ check_all() {
     step "cases (asan, ubsan)" sanitized_cases
     step "ONNX's tests (asan, ubsan)" sanitized_onnx
     step "fuzzers, twenty seconds each" fuzz_all 20
-    if fits "unit tests (asan, ubsan)" 20 &&
+    if fits "unit tests (asan, ubsan)" 21 &&
       step "build of unit tests (asan, ubsan)" build_in asan asan unit_tests; then
       step "unit tests (asan, ubsan)" sanitized_units
     fi

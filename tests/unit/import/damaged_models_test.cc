@@ -113,8 +113,7 @@ class Damage {
   bool CutShard(const std::string& prefix, const std::string& file) {
     const std::string whole = Read(file);
     std::snprintf(progress_.file, sizeof(progress_.file), "%s", file.c_str());
-    constexpr int64_t step = 1024 * kOneIn;
-    for (int64_t size = static_cast<int64_t>(whole.size()) / step * step; size >= 0; size -= step) {
+    for (int64_t size = static_cast<int64_t>(whole.size()) / 1024 * 1024; size >= 0; size -= 1024) {
       std::filesystem::resize_file(Path(file), static_cast<uintmax_t>(size));
       progress_.damage = size;
       auto checkpoint = Checkpoint::Open(Path(prefix));

@@ -130,7 +130,7 @@ TEST(SessionThreads, EightThreadsTenThousandRunsEach) {
 }
 
 TEST(SessionThreads, EightThreadsAHundredRunsEachOfARealModel) {
-  constexpr int kRuns = kSanitized ? 1 : 100;
+  constexpr int kRuns = kSanitized ? 2 : 100;
   const auto session = Open(MakeRuntime());
   auto model = session->Load(
       std::string(ONCILLA_SOURCE_DIR) + "/testdata/quickstart/efficientnet_lite0", {});
