@@ -161,10 +161,11 @@ Result<Bytes> ReadWhole(int fd, const std::string& path, uint64_t max_bytes, off
   };
   const uint64_t stated = static_cast<uint64_t>(size);
   if (stated > max_bytes) return too_large(stated);
-  // The stated size is only a hint: files in /proc state 0, and a log grows while it is read. One
-  // byte more shows the end of a file that has it.
+  // The stated size is only a hint: a log grows while it is read, and files in /proc state 0, of
+  // which some give all they have to the first call only. One byte more shows the end of a file
+  // that has it.
   Bytes contents;
-  contents.resize(stated + 1);
+  contents.resize(stated != 0 ? stated + 1 : 1 << 16);
   AskForLargePages(contents.data(), static_cast<int64_t>(contents.size()));
   constexpr uint64_t kStep = 1 << 20, kLargestRead = 1 << 30;
   for (uint64_t have = 0;;) {

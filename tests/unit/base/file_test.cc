@@ -96,6 +96,11 @@ TEST_F(FileTest, ReadsFilesThatStateNoSize) {
   if (!text.ok()) GTEST_SKIP() << text.status();
   EXPECT_THAT(*text, HasSubstr("Name:"));
   EXPECT_EQ(ReadFile("/proc/self/status", 10).status().code(), Code::kResourceExhausted);
+  // This one ends after one call, however few bytes that asks for.
+  text = ReadFile("/proc/sys/kernel/pid_max", 1 << 10);
+  if (!text.ok()) GTEST_SKIP() << text.status();
+  EXPECT_THAT(*text, ::testing::MatchesRegex("[0-9]+\n"));
+  EXPECT_GT(text->size(), 2u);
 }
 
 TEST_F(FileTest, NoticesAChangedFile) {
