@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backends/cpu/algorithms/audio.h"
 #include "backends/cpu/kernel.h"
@@ -176,6 +177,44 @@ Result<std::vector<Tensor>> CtcBeam(const CtcBeamAttrs& attrs, const NodeView&,
   return out;
 }
 
+Result<std::vector<Tensor>> WarpPath(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  const int64_t rows = in[0].shape()[0], columns = in[0].shape()[1];
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (rows > kMost || columns > kMost) {
+    return InvalidArgument("costs of the shape ", in[0].shape(), " have too many rows or columns");
+  }
+  const auto costs = in[0].As<float>();
+  enum Step : uint8_t { kBoth, kRow, kColumn };
+  // The step that leads to each element, and the sums of a row, from behind its start on.
+  std::vector<uint8_t> steps(static_cast<size_t>(in[0].elements()));
+  std::vector<float> sums(static_cast<size_t>(columns) + 1, INFINITY);
+  sums[0] = 0;
+  for (size_t i = 0; i < static_cast<size_t>(rows); ++i) {
+    float corner = sums[0];
+    sums[0] = INFINITY;
+    for (size_t j = 0; j < static_cast<size_t>(columns); ++j) {
+      const float above = sums[j + 1], before = sums[j];
+      const size_t at = i * static_cast<size_t>(columns) + j;
+      const bool both = corner < above && corner < before;
+      const bool down = !both && above < corner && above < before;
+      steps[at] = both ? kBoth : down ? kRow : kColumn;
+      sums[j + 1] = (both ? corner : down ? above : before) + costs[at];
+      corner = above;
+    }
+  }
+  std::vector<int32_t> places[2];
+  for (int64_t i = rows - 1, j = columns - 1; i >= 0 && j >= 0;) {
+    places[0].push_back(static_cast<int32_t>(i));
+    places[1].push_back(static_cast<int32_t>(j));
+    const uint8_t step = steps[static_cast<size_t>(i * columns + j)];
+    if (step != kColumn) --i;
+    if (step != kRow) --j;
+  }
+  std::vector<int32_t> path;
+  for (const auto& list : places) path.insert(path.end(), list.rbegin(), list.rend());
+  return std::vector<Tensor>{Tensor::Of<int32_t>(DType::kI32, {2, std::ssize(places[0])}, path)};
+}
+
 const KernelRow kRows[] = {
     HostRow<CtcBeam>("CtcBeam", kFloats),
     Row<BlockLstm>("BlockLstm", kFloats),
@@ -184,6 +223,7 @@ const KernelRow kRows[] = {
     HostRow<EncodeWav>("EncodeWav", Set(DType::kF32)),
     Row<Spectrogram>("Spectrogram", Set(DType::kF32)),
     Row<Mfcc>("Mfcc", Set(DType::kF32)),
+    HostRow<WarpPath>("WarpPath", Set(DType::kF32)),
 };
 
 }  // namespace

@@ -199,18 +199,43 @@ uint64_t Murmur(std::string_view text, uint64_t seed) {
   return h ^ (h >> 47);
 }
 
+// MurmurHash3_x86_32, after Appleby's description.
+uint32_t Murmur3(std::string_view text, uint32_t seed) {
+  uint32_t h = seed;
+  const auto mixed = [](uint64_t word) {
+    return std::rotl(static_cast<uint32_t>(word) * 0xcc9e2d51u, 15) * 0x1b873593u;
+  };
+  const auto size = static_cast<uint32_t>(text.size());
+  for (; text.size() >= 4; text.remove_prefix(4)) {
+    h = std::rotl(h ^ mixed(Load(text.data(), 4)), 13) * 5 + 0xe6546b64u;
+  }
+  if (!text.empty()) h ^= mixed(Load(text.data(), text.size()));
+  h ^= size;
+  h = (h ^ (h >> 16)) * 0x85ebca6bu;
+  h = (h ^ (h >> 13)) * 0xc2b2ae35u;
+  return h ^ (h >> 16);
+}
+
+uint64_t Hash(const HashStringsAttrs& attrs, std::string_view text) {
+  if (attrs.hash == "farm") return util::Fingerprint64(text.data(), text.size());
+  if (attrs.hash == "murmur") return Murmur(text, 0xDECAFCAFFE);
+  const auto key = [&](size_t i) { return static_cast<uint64_t>(attrs.key[i]); };
+  if (attrs.hash == "murmur3") return Murmur3(text, static_cast<uint32_t>(key(0)));
+  return Sip(text, key(0), key(1));
+}
+
 Tensors HashStrings(const HashStringsAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
   std::vector<int64_t> out;
-  for (const std::string& text : in[0].strings()) {
-    uint64_t hash = 0;
-    if (attrs.hash == "farm") {
-      hash = util::Fingerprint64(text.data(), text.size());
-    } else if (attrs.hash == "sip") {
-      hash = Sip(text, static_cast<uint64_t>(attrs.key[0]), static_cast<uint64_t>(attrs.key[1]));
-    } else {
-      hash = Murmur(text, 0xDECAFCAFFE);
-    }
-    out.push_back(static_cast<int64_t>(hash % static_cast<uint64_t>(attrs.buckets)));
+  const auto add = [&](std::string_view text) {
+    out.push_back(static_cast<int64_t>(Hash(attrs, text) % static_cast<uint64_t>(attrs.buckets)));
+  };
+  if (in[0].dtype() == DType::kString) {
+    for (const std::string& text : in[0].strings()) add(text);
+  } else {
+    const auto size = static_cast<size_t>(BytesOf(in[0].dtype()));
+    const std::string_view bytes(reinterpret_cast<const char*>(in[0].bytes().data()),
+                                 static_cast<size_t>(in[0].elements()) * size);
+    for (size_t i = 0; i < bytes.size(); i += size) add(bytes.substr(i, size));
   }
   return std::vector<Tensor>{Tensor::Of<int64_t>(DType::kI64, in[0].shape(), out)};
 }
@@ -264,7 +289,7 @@ Tensors DecodeBase64(const NoAttrs&, const NodeView&, std::span<const Tensor> in
 const KernelRow kRows[] = {
     HostRow<FormatStrings>("FormatStrings", kAll),
     HostRow<PrintNumbers>("PrintNumbers", kFixedSize),
-    HostRow<HashStrings>("HashStrings", kStrings),
+    HostRow<HashStrings>("HashStrings", kAll),
     HostRow<EncodeBase64>("EncodeBase64", kStrings),
     HostRow<DecodeBase64>("DecodeBase64", kStrings),
 };

@@ -188,6 +188,7 @@ std::vector<OnnxOpFamily> OnnxOpFamilies() {
       {"", OnnxRotaryRows()},
       {"", OnnxStateRows()},
       {"", OnnxColumnsRows()},
+      {"", OnnxExperimentalRows()},
       {"", OnnxRandomRows()},
       {"", OnnxSequenceRows()},
       {"ai.onnx.preview", OnnxFlexRows()},
@@ -197,7 +198,9 @@ std::vector<OnnxOpFamily> OnnxOpFamilies() {
       {"ai.onnx.ml", OnnxMlTreeRows()},
       {"ai.onnx.preview.training", OnnxTrainingRows()},
       {"com.microsoft", MicrosoftRows()},
+      {"com.microsoft", MicrosoftArrayRows()},
       {"com.microsoft", MicrosoftAttentionRows()},
+      {"com.microsoft", MicrosoftConvRows()},
       {"com.microsoft", MicrosoftDecoderRows()},
       {"com.microsoft", MicrosoftPackedRows()},
       {"com.microsoft", MicrosoftRefusedRows(), true},
@@ -210,7 +213,9 @@ std::vector<OnnxOpFamily> OnnxOpFamilies() {
       {"com.microsoft", MicrosoftRecurrentRows()},
       {"com.microsoft", MicrosoftSampleRows()},
       {"com.microsoft", MicrosoftStateRows()},
+      {"com.microsoft", MicrosoftStreamRows()},
       {"com.microsoft", MicrosoftTextRows()},
+      {"com.microsoft", MicrosoftTokenRows()},
       {"com.microsoft", MicrosoftQuantRows()},
   };
 }

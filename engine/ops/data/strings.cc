@@ -183,12 +183,14 @@ Result<Facts> InferPrintNumbers(const PrintNumbersAttrs& attrs, std::span<const 
 }
 
 Result<Facts> InferHashStrings(const HashStringsAttrs& attrs, std::span<const Fact> in) {
-  ONCILLA_TRY(RequireString(in[0], "x"));
-  if (attrs.hash != "farm" && attrs.hash != "sip" && attrs.hash != "murmur") {
+  const bool bytes = attrs.hash == "murmur3" && BitsOf(in[0].dtype) >= 8;
+  if (!bytes) ONCILLA_TRY(RequireString(in[0], "x"));
+  if (attrs.hash != "farm" && attrs.hash != "sip" && attrs.hash != "murmur" &&
+      attrs.hash != "murmur3") {
     return InvalidArgument("there is no hash '", attrs.hash, "'");
   }
   if (attrs.buckets < 1) return InvalidArgument("there are ", attrs.buckets, " buckets");
-  if (attrs.key.size() != (attrs.hash == "sip" ? 2u : 0u)) {
+  if (attrs.key.size() != (attrs.hash == "sip" ? 2u : attrs.hash == "murmur3" ? 1u : 0u)) {
     return InvalidArgument("the key has ", attrs.key.size(), " numbers");
   }
   return SameShape(in[0], DType::kI64);

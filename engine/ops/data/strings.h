@@ -86,11 +86,13 @@ struct PrintNumbersAttrs {
   }
 };
 
-// HashStrings(x) -> i64 in [0, buckets).
+// HashStrings(x) -> i64 in [0, buckets). x may be numbers for murmur3, whose bytes are hashed.
 struct HashStringsAttrs {
-  std::string hash = "farm";  // farm: FarmHash's fingerprint; sip: SipHash-2-4; murmur: Murmur64A
+  // farm: FarmHash's fingerprint; sip: SipHash-2-4; murmur: Murmur64A; murmur3: MurmurHash3 of 32
+  // bits.
+  std::string hash = "farm";
   int64_t buckets = 1;
-  std::vector<int64_t> key;  // of sip: two numbers
+  std::vector<int64_t> key;  // of sip: two numbers; of murmur3: the seed
   void Fields(auto&& field) {
     field("hash", hash);
     field("buckets", buckets);

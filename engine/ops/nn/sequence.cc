@@ -144,6 +144,12 @@ Result<Facts> InferMfcc(const MfccAttrs& attrs, std::span<const Fact> in) {
   return Facts{Fact::Of(DType::kF32, std::move(out))};
 }
 
+Result<Facts> InferWarpPath(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireRank(in[0], 2, "costs"));
+  if (in[0].dtype != DType::kF32) return InvalidArgument("costs are ", in[0].dtype, ", not f32");
+  return Facts{Fact::Of(DType::kI32, PartialShape({Dim(2), Dim()}))};
+}
+
 constexpr OpDef kSequenceOps[] = {
     Op<InferCtcBeam>("CtcBeam", {.inputs = {2, 2}, .data_dependent = true}),
     Op<InferBlockLstm>("BlockLstm", {.inputs = {5, 6}, .storage = StorageRule::kState}),
@@ -152,6 +158,7 @@ constexpr OpDef kSequenceOps[] = {
     Op<InferEncodeWav>("EncodeWav", {.inputs = {2, 2}, .host_only = true}),
     Op<InferSpectrogram>("Spectrogram", {}),
     Op<InferMfcc>("Mfcc", {.inputs = {2, 2}}),
+    Op<InferWarpPath>("WarpPath", {.inputs = {1, 1}, .host_only = true, .data_dependent = true}),
 };
 
 }  // namespace

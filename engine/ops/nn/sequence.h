@@ -47,4 +47,8 @@ struct CtcBeamAttrs {
   }
 };
 
+// WarpPath(costs f32[M, N]) -> i32[2, length]: rows and columns of the path of the least sum from
+// the first element to the last one, whose steps go a row on, a column on, or both. Where several
+// ways come to the same sum, the step along the row is taken. No attributes.
+
 }  // namespace oncilla

@@ -1,6 +1,7 @@
-// com.microsoft's GroupQueryAttention: attention of decoders over a cache of keys and values, in
-// canonical ops. The results of padding rows, which ONNX Runtime leaves undefined, are computed
-// from all keys that are not padding.
+// com.microsoft's GroupQueryAttention and SparseAttention: attention of decoders over a cache of
+// keys and values, in canonical ops. The results of padding rows, which ONNX Runtime leaves
+// undefined, are computed from all keys that are not padding.
+#include <cmath>
 #include <limits>
 
 #include "engine/import/onnx/domains/microsoft_cache.h"
@@ -14,14 +15,28 @@ namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
-// Inputs by position.
-enum : size_t { kQuery, kKey, kValue, kPastKey, kPastValue, kLengths, kTotal, kCosine, kSine };
+// Inputs by position: first what both ops have.
+enum : size_t { kQuery, kKey, kValue, kPastKey, kPastValue };
 enum : size_t { kPlaces = 9, kBias, kSink, kKeyScale, kValueScale, kQueryNorm, kKeyNorm };
+enum : size_t { kBlockRows = 5, kBlockColumns };
+struct DecoderInputs {
+  size_t lengths, total, cosine, sine;
+  int64_t unstated;  // what is to be added to the lengths
+};
+constexpr DecoderInputs kGrouped = {5, 6, 7, 8, 1};
+constexpr DecoderInputs kSparse = {8, 7, 9, 10, 0};
+
+Status CheckInputs(OnnxLowering& b, const DecoderInputs& at) {
+  if (!b.has(at.lengths) || !b.has(at.total)) {
+    return DataLoss("the lengths of the samples are missing");
+  }
+  if (b.has(kKey) != b.has(kValue)) return InvalidArgument("key and value go together");
+  return {};
+}
 
 Status CheckKind(OnnxLowering& b) {
   b.Ignore("qk_output");  // concerns the fourth output, which is not computed
-  if (!b.has(kLengths) || !b.has(kTotal)) return DataLoss("the lengths of the samples are missing");
-  if (b.has(kKey) != b.has(kValue)) return InvalidArgument("key and value go together");
+  ONCILLA_TRY(CheckInputs(b, kGrouped));
   if (b.has(kQueryNorm) != b.has(kKeyNorm)) {
     return InvalidArgument("q_norm_weight and k_norm_weight go together");
   }
@@ -61,12 +76,17 @@ Result<Grouped> ReadParts(OnnxLowering& b) {
   ONCILLA_ASSIGN(g.v, SplitHeads(b, tensors[2], g.shared, "v"));
   g.wide = b.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
   g.past_keys = b.in(kPastKey), g.past_values = b.in(kPastValue);
+  return g;
+}
+
+// The forms of the cache, and the bias of the scores.
+Status ReadForms(OnnxLowering& b, Grouped& g) {
   ONCILLA_ASSIGN(g.key_form, ReadCacheForm(b, "k_quant_type", kKeyScale, g));
   ONCILLA_ASSIGN(g.value_form, ReadCacheForm(b, "v_quant_type", kValueScale, g));
   if (b.has(kBias)) {
     ONCILLA_ASSIGN(g.bias, b.Cast(b.in(kBias), b.dtype(), "bias"));
   }
-  return g;
+  return {};
 }
 
 // Norms each head's queries and keys by the root of their mean square, where there are weights.
@@ -84,13 +104,17 @@ Status Norm(OnnxLowering& b, Grouped& g) {
 
 // The positions of the queries: those of a prompt (as many as there are keys in total) start at 0;
 // otherwise they are the last ones of their sample.
-Status FindPlaces(OnnxLowering& b, Grouped& g) {
-  ONCILLA_ASSIGN(ValueId lengths, b.Cast(b.in(kLengths), DType::kI64, "last_key"));
+Status FindPlaces(OnnxLowering& b, const DecoderInputs& at, Grouped& g) {
+  ONCILLA_ASSIGN(ValueId lengths, b.Cast(b.in(at.lengths), DType::kI64, "last_key"));
   ONCILLA_ASSIGN(lengths, b.Add(ReshapeAttrs{}, {lengths, b.Ints({-1})}, "last_keys"));
   const ValueId none = b.Constant(Tensor::ScalarInt64(0));
   const ValueId one = b.Constant(Tensor::ScalarInt64(1));
-  ONCILLA_ASSIGN(g.lengths, b.Add("Add", {}, {lengths, one}, "lengths"));
-  ONCILLA_ASSIGN(const ValueId total, b.Cast(b.in(kTotal), DType::kI64, "total_wide"));
+  g.lengths = lengths;
+  if (at.unstated != 0) {
+    const ValueId more = b.Constant(Tensor::ScalarInt64(at.unstated));
+    ONCILLA_ASSIGN(g.lengths, b.Add("Add", {}, {lengths, more}, "lengths"));
+  }
+  ONCILLA_ASSIGN(const ValueId total, b.Cast(b.in(at.total), DType::kI64, "total_wide"));
   ONCILLA_ASSIGN(g.total, b.Add(ReshapeAttrs{}, {total, b.Ints({})}, "total"));
   ONCILLA_ASSIGN(const ValueId rows, SizeOf(b, g.q, 2, "query_rows"));
   ONCILLA_ASSIGN(const ValueId prompt, b.Add("Equal", {}, {rows, g.total}, "is_prompt"));
@@ -104,24 +128,24 @@ Status FindPlaces(OnnxLowering& b, Grouped& g) {
 }
 
 // Rotates queries and keys by the angles of their positions.
-Status Rotate(OnnxLowering& b, Grouped& g) {
+Status Rotate(OnnxLowering& b, const DecoderInputs& at, size_t place_input, Grouped& g) {
   ONCILLA_ASSIGN(const bool rotary, b.Flag("do_rotary", false));
   ONCILLA_ASSIGN(const bool interleaved, b.Flag("rotary_interleaved", false));
   if (!rotary) return {};
-  if (!b.has(kCosine) || !b.has(kSine)) return DataLoss("the cosines or sines are missing");
-  const PartialShape cache = b.in_fact(kCosine).shape;
+  if (!b.has(at.cosine) || !b.has(at.sine)) return DataLoss("the cosines or sines are missing");
+  const PartialShape cache = b.in_fact(at.cosine).shape;
   if (!cache.ranked() || cache.rank() != 2 || !cache[1].known()) {
     return Unsupported("the width of the cosines is not known");
   }
   ValueId places = g.places;
-  if (b.has(kPlaces)) {
-    ONCILLA_ASSIGN(places, b.Cast(b.in(kPlaces), DType::kI64, "position_ids"));
+  if (b.has(place_input)) {
+    ONCILLA_ASSIGN(places, b.Cast(b.in(place_input), DType::kI64, "position_ids"));
   }
   ValueId waves[2];
   for (size_t i = 0; i < 2; ++i) {
     const std::string name = i == 0 ? "cosine" : "sine";
     ONCILLA_ASSIGN(ValueId wave, b.Add(GatherAttrs{.negative_indices = false},
-                                       {b.in(kCosine + i), places}, name + "_at"));
+                                       {b.in(i == 0 ? at.cosine : at.sine), places}, name + "_at"));
     ONCILLA_ASSIGN(wave, b.Cast(wave, g.wide, name + "_wide"));
     ONCILLA_ASSIGN(waves[i], b.Unsqueeze(wave, {1}, name));
   }
@@ -167,14 +191,105 @@ Result<ValueId> Attend(OnnxLowering& b, const Grouped& g, const Cache& cache, in
 Result<Values> LowerGroupQueryAttention(OnnxLowering& b) {
   ONCILLA_TRY(CheckKind(b));
   ONCILLA_ASSIGN(Grouped g, ReadParts(b));
-  ONCILLA_TRY(FindPlaces(b, g));
+  ONCILLA_TRY(ReadForms(b, g));
+  ONCILLA_TRY(FindPlaces(b, kGrouped, g));
   ONCILLA_TRY(Norm(b, g));
-  ONCILLA_TRY(Rotate(b, g));
+  ONCILLA_TRY(Rotate(b, kGrouped, kPlaces, g));
   ONCILLA_ASSIGN(const int64_t window, b.Int("local_window_size", -1));
   ONCILLA_ASSIGN(const bool windowed, b.Flag("sliding_window_cache", false));
   ONCILLA_ASSIGN(const Cache cache,
                  windowed ? AddWindowedCache(b, g, window) : AddWholeCache(b, g));
   ONCILLA_ASSIGN(ValueId y, Attend(b, g, cache, window));
+  ONCILLA_ASSIGN(y, JoinHeads(b, y, ""));
+  return Values{y, cache.present_keys, cache.present_values};
+}
+
+// Which blocks of keys each block of queries sees, by layout: 0, or minus infinity where it does
+// not; [layouts, blocks, blocks]. The file lists the columns of each row that are seen.
+Result<Tensor> ReadBlocks(OnnxLowering& b) {
+  const char* what = "the blocks' rows and columns";
+  ONCILLA_ASSIGN(const std::vector<int64_t> rows, b.KnownInts(kBlockRows, what));
+  ONCILLA_ASSIGN(const std::vector<int64_t> columns, b.KnownInts(kBlockColumns, what));
+  const Shape& row_shape = b.in_fact(kBlockRows).value.shape();
+  const Shape& column_shape = b.in_fact(kBlockColumns).value.shape();
+  if (row_shape.rank() != 2 || column_shape.rank() != 2 || row_shape[0] != column_shape[0] ||
+      row_shape[0] < 1 || row_shape[1] < 2) {
+    return InvalidArgument("blocks' rows of the shape ", row_shape, " and columns of ",
+                           column_shape);
+  }
+  const int64_t layouts = row_shape[0], blocks = row_shape[1] - 1;
+  constexpr int64_t kMostBlocks = int64_t{1} << 26;
+  if (SaturatingMul(layouts, SaturatingMul(blocks, blocks)) > kMostBlocks) {
+    return Exhausted(layouts, " layouts of ", blocks, " x ", blocks, " blocks");
+  }
+  std::vector<float> seen(static_cast<size_t>(layouts * blocks * blocks), -INFINITY);
+  for (int64_t i = 0; i < layouts; ++i) {
+    const int64_t* ends = rows.data() + i * row_shape[1];
+    for (int64_t row = 0; row < blocks; ++row) {
+      if (ends[row] < 0 || ends[row + 1] < ends[row] || ends[row + 1] > column_shape[1]) {
+        return InvalidArgument("row ", row, " of layout ", i, " has the columns from ", ends[row],
+                               " to ", ends[row + 1], " of ", column_shape[1]);
+      }
+      for (int64_t at = ends[row]; at < ends[row + 1]; ++at) {
+        const int64_t column = columns[static_cast<size_t>(i * column_shape[1] + at)];
+        if (column < 0 || column >= blocks) {
+          return InvalidArgument("layout ", i, " has a block in column ", column, " of ", blocks);
+        }
+        seen[static_cast<size_t>((i * blocks + row) * blocks + column)] = 0;
+      }
+    }
+  }
+  return Tensor::Of<float>(DType::kF32, {layouts, blocks, blocks}, seen);
+}
+
+// The bias of the scores [N, heads, L, keys] by the layouts of blocks, of which heads take one each
+// in turn.
+Status HideBlocks(OnnxLowering& b, Grouped& g) {
+  ONCILLA_ASSIGN(const int64_t size, b.NeedInt("sparse_block_size"));
+  ONCILLA_ASSIGN(const Tensor seen, ReadBlocks(b));
+  const int64_t layouts = seen.shape()[0], blocks = seen.shape()[1];
+  if (size < 1 || g.heads % layouts != 0) {
+    return InvalidArgument(g.heads, " heads with ", layouts, " layouts of blocks of ", size);
+  }
+  std::vector<int64_t> layout;
+  for (int64_t head = 0; head < g.heads; ++head) layout.push_back(head % layouts);
+  const ValueId width = b.Constant(Tensor::ScalarInt64(size));
+  const ValueId last = b.Constant(Tensor::ScalarInt64(blocks - 1));
+  const auto block = [&](ValueId places, const std::string& name) -> Result<ValueId> {
+    ONCILLA_ASSIGN(const ValueId at, b.Add("FloorDiv", {}, {places, width}, name + "_of"));
+    return b.Add("Min", {}, {at, last}, name);  // those behind are hidden as later ones
+  };
+  const ValueId none = b.Constant(Tensor::ScalarInt64(0));
+  const ValueId one = b.Constant(Tensor::ScalarInt64(1));
+  ONCILLA_ASSIGN(const ValueId keys, b.Add("Range", {}, {none, g.total, one}, "key_places"));
+  ONCILLA_ASSIGN(const ValueId key_block, block(keys, "key_block"));
+  ONCILLA_ASSIGN(const ValueId query_block, block(g.places, "query_block"));
+  ONCILLA_ASSIGN(ValueId bias, b.Cast(b.Constant(seen), b.dtype(), "blocks"));
+  ONCILLA_ASSIGN(bias, b.Add(GatherAttrs{.axis = 0}, {bias, b.Ints(std::move(layout))}, "by_head"));
+  ONCILLA_ASSIGN(bias, b.Add(GatherAttrs{.axis = 1}, {bias, query_block}, "by_query"));
+  ONCILLA_ASSIGN(bias, b.Transpose(bias, {1, 0, 2, 3}, "by_sample"));
+  ONCILLA_ASSIGN(g.bias, b.Add(GatherAttrs{.axis = 3}, {bias, key_block}, "by_key"));
+  return {};
+}
+
+Result<Values> LowerSparseAttention(OnnxLowering& b) {
+  ONCILLA_TRY(CheckInputs(b, kSparse));
+  if (!b.has(kPastKey) || !b.has(kPastValue)) return DataLoss("the cache is missing");
+  ONCILLA_ASSIGN(Grouped g, ReadParts(b));
+  ONCILLA_TRY(FindPlaces(b, kSparse, g));
+  ONCILLA_TRY(Rotate(b, kSparse, b.all_inputs().size(), g));
+  ONCILLA_TRY(HideBlocks(b, g));
+  ONCILLA_ASSIGN(const Cache cache, AddWholeCache(b, g));
+  ONCILLA_ASSIGN(const float scale, b.Float("scale", 0));
+  AttentionAttrs attrs;
+  attrs.scale = double{scale};
+  attrs.right = 0;
+  attrs.zero_blind = true;
+  AttentionParts parts{g.q, cache.keys, cache.values};
+  parts.lengths = cache.lengths;
+  parts.starts = cache.starts;
+  parts.mask = cache.bias;
+  ONCILLA_ASSIGN(ValueId y, AddAttention(b, attrs, parts, "by_head_and_block"));
   ONCILLA_ASSIGN(y, JoinHeads(b, y, ""));
   return Values{y, cache.present_keys, cache.present_values};
 }
@@ -213,6 +328,7 @@ Result<Values> LowerNGramRepeatBlock(OnnxLowering& b) {
 constexpr OnnxOpRow kRows[] = {
     {"GroupQueryAttention", 1, kNewestOnnxMicrosoft, 1, "", LowerGroupQueryAttention},
     {"NGramRepeatBlock", 1, kNewestOnnxMicrosoft, 2, "", LowerNGramRepeatBlock},
+    {"SparseAttention", 1, kNewestOnnxMicrosoft, 1, "", LowerSparseAttention},
 };
 
 }  // namespace

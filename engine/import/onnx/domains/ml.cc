@@ -151,20 +151,9 @@ Result<ValueId> FindByComparing(OnnxLowering& b, const Tensor& keys, const Tenso
   return Choose(b, found, value, otherwise);
 }
 
-Result<Values> LowerLabelEncoder(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const Tensor keys, ListOf(b, "keys"));
-  ONCILLA_ASSIGN(const Tensor values, ListOf(b, "values"));
-  ONCILLA_ASSIGN(const ValueId otherwise, DefaultOf(b, values.dtype()));
-  if (keys.elements() != values.elements() || keys.elements() == 0) {
-    return InvalidArgument(keys.elements(), " keys for ", values.elements(), " values");
-  }
-  if (keys.dtype() != b.dtype()) {
-    return InvalidArgument("keys of ", keys.dtype(), " for an input of ", b.dtype());
-  }
-  if (keys.dtype() != DType::kString && !IsInteger(keys.dtype())) {
-    return One(FindByComparing(b, keys, values, otherwise));
-  }
-  // If a key occurs twice, the last one counts.
+// Looks up strings or integers. If a key occurs twice, the last one counts.
+Result<ValueId> FindInTable(OnnxLowering& b, const Tensor& keys, const Tensor& values,
+                            ValueId otherwise) {
   std::map<std::string, int64_t> last;
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < keys.elements(); ++i) {
@@ -180,7 +169,23 @@ Result<Values> LowerLabelEncoder(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId k, b.Add("Gather", {}, {b.Constant(keys), places}, "keys"));
   ONCILLA_ASSIGN(const ValueId v, b.Add("Gather", {}, {b.Constant(values), places}, "values"));
   ONCILLA_ASSIGN(const Values table, b.AddAll("TableMake", {}, {k, v}, "table"));
-  return One(b.Add("TableFind", {}, {table[0], table[1], b.in(0), otherwise}));
+  return b.Add("TableFind", {}, {table[0], table[1], b.in(0), otherwise});
+}
+
+Result<Values> LowerLabelEncoder(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const Tensor keys, ListOf(b, "keys"));
+  ONCILLA_ASSIGN(const Tensor values, ListOf(b, "values"));
+  ONCILLA_ASSIGN(const ValueId otherwise, DefaultOf(b, values.dtype()));
+  if (keys.elements() != values.elements() || keys.elements() == 0) {
+    return InvalidArgument(keys.elements(), " keys for ", values.elements(), " values");
+  }
+  if (keys.dtype() != b.dtype()) {
+    return InvalidArgument("keys of ", keys.dtype(), " for an input of ", b.dtype());
+  }
+  if (keys.dtype() != DType::kString && !IsInteger(keys.dtype())) {
+    return One(FindByComparing(b, keys, values, otherwise));
+  }
+  return One(FindInTable(b, keys, values, otherwise));
 }
 
 // Version 1: maps words to their positions in a list, or positions to words.
@@ -208,6 +213,20 @@ Result<Values> LowerFirstLabelEncoder(OnnxLowering& b) {
   }
   ONCILLA_ASSIGN(const Values table, b.AddAll("TableMake", {}, {keys, values}, "table"));
   return One(b.Add("TableFind", {}, {table[0], table[1], b.in(0), otherwise}));
+}
+
+// Maps words to numbers, or numbers to words.
+Result<Values> LowerCategoryMapper(OnnxLowering& b) {
+  ONCILLA_ASSIGN(Tensor keys, ListOf(b, "cats"));
+  ONCILLA_ASSIGN(const std::vector<int64_t> list, b.IntList("cats_int64s"));
+  Tensor values = Tensor::Int64s(list);
+  if (keys.elements() != values.elements() || keys.elements() == 0) {
+    return InvalidArgument(keys.elements(), " words for ", values.elements(), " numbers");
+  }
+  if (b.dtype() != DType::kString) std::swap(keys, values);
+  if (keys.dtype() != b.dtype()) return InvalidArgument("of ", b.dtype());
+  ONCILLA_ASSIGN(const ValueId otherwise, DefaultOf(b, values.dtype()));
+  return One(FindInTable(b, keys, values, otherwise));
 }
 
 Result<Values> LowerScaler(OnnxLowering& b) {
@@ -435,6 +454,7 @@ constexpr OnnxOpRow kRows[] = {
     {"ArrayFeatureExtractor", 1, kNewestOnnxMl, 2, "", LowerArrayFeatureExtractor},
     {"Binarizer", 1, kNewestOnnxMl, 1, "", LowerBinarizer},
     {"CastMap", 1, kNewestOnnxMl, 1, "", LowerCastMap},
+    {"CategoryMapper", 1, kNewestOnnxMl, 1, "", LowerCategoryMapper},
     {"DictVectorizer", 1, kNewestOnnxMl, 1, "", LowerDictVectorizer},
     {"FeatureVectorizer", 1, kNewestOnnxMl, 1, "", LowerFeatureVectorizer},
     {"Imputer", 1, kNewestOnnxMl, 1, "", LowerImputer},

@@ -57,6 +57,8 @@ namespace {
 struct Rotary {
   size_t cosine = 1, sine = 2, places = 3;
 };
+constexpr Rotary kMicrosoft = {.cosine = 2, .sine = 3, .places = 1};
+constexpr const char* kWaveAt[2] = {"cosine_at", "sine_at"};
 
 // Positions for [N] samples of L rows, if one number states where the first row is.
 Result<ValueId> PlacesFrom(OnnxLowering& b, ValueId start, ValueId x, int axis) {
@@ -69,14 +71,13 @@ Result<ValueId> PlacesFrom(OnnxLowering& b, ValueId start, ValueId x, int axis) 
   return b.Unsqueeze(row, {0}, "places");
 }
 
-Result<Values> Rotate(OnnxLowering& b, const Rotary& at) {
-  ONCILLA_ASSIGN(const bool interleaved, b.Flag("interleaved", false));
+// X by head, [N, L, heads, size], or [N, heads, L, size] if it has rank 4.
+Result<ValueId> ReadHeads(OnnxLowering& b, const Rotary& at, int rank, int64_t turned) {
   ONCILLA_ASSIGN(int64_t heads, b.Int("num_heads", 0));
-  ONCILLA_ASSIGN(const int64_t turned, b.Int("rotary_embedding_dim", 0));
-  ONCILLA_ASSIGN(const int rank, b.Rank(0));
   if (rank != 3 && rank != 4) return InvalidArgument("X must have rank 3 or 4, not ", rank);
+  if (rank == 4) return b.in(0);
   const PartialShape cache = b.in_fact(at.cosine).shape;
-  if (rank == 3 && heads == 0 && turned == 0 && at.cosine != 1) {
+  if (heads == 0 && turned == 0 && at.cosine != 1) {
     // In com.microsoft, the cache's width determines the size of a head.
     const PartialShape shape = b.in_fact(0).shape;
     if (!shape.ranked() || !shape[2].known() || !cache.ranked() || cache.rank() != 2 ||
@@ -85,12 +86,26 @@ Result<Values> Rotate(OnnxLowering& b, const Rotary& at) {
     }
     heads = shape[2].size / (2 * cache[1].size);
   }
-  ValueId x = b.in(0);
-  if (rank == 3) {
-    if (heads < 1) return InvalidArgument("num_heads is missing");
-    ONCILLA_ASSIGN(
-        x, b.Add(ReshapeAttrs{.zero_copies = true}, {x, b.Ints({0, 0, heads, -1})}, "heads"));
-  }
+  if (heads < 1) return InvalidArgument("num_heads is missing");
+  return b.Add(ReshapeAttrs{.zero_copies = true}, {b.in(0), b.Ints({0, 0, heads, -1})}, "heads");
+}
+
+// X turned by angles [N, L, half] of all heads.
+Result<Values> Turn(OnnxLowering& b, ValueId x, int rank, const ValueId (&waves)[2],
+                    int64_t turned) {
+  ONCILLA_ASSIGN(const bool interleaved, b.Flag("interleaved", false));
+  const std::vector<int64_t> heads = {rank == 3 ? 2 : 1};
+  ONCILLA_ASSIGN(const ValueId cosine, b.Unsqueeze(waves[0], heads, "cosine"));
+  ONCILLA_ASSIGN(const ValueId sine, b.Unsqueeze(waves[1], heads, "sine"));
+  ONCILLA_ASSIGN(const ValueId y, AddRotation(b, x, cosine, sine, turned, interleaved));
+  if (rank == 4) return One(b.Add("Identity", {}, {y}));
+  return One(b.Add(ReshapeAttrs{.zero_copies = true}, {y, b.Ints({0, 0, -1})}));
+}
+
+Result<Values> Rotate(OnnxLowering& b, const Rotary& at) {
+  ONCILLA_ASSIGN(const int64_t turned, b.Int("rotary_embedding_dim", 0));
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ONCILLA_ASSIGN(const ValueId x, ReadHeads(b, at, rank, turned));
   ValueId places = b.in(at.places);
   if (places != kNoValue && at.cosine != 1) {
     ONCILLA_ASSIGN(const int place_rank, b.Rank(at.places, "the list of places"));
@@ -98,34 +113,93 @@ Result<Values> Rotate(OnnxLowering& b, const Rotary& at) {
       ONCILLA_ASSIGN(places, PlacesFrom(b, places, x, rank == 3 ? 1 : 2));
     }
   }
-  // Cosines and sines as [N, L, half], broadcast over the heads.
   ValueId waves[2] = {b.in(at.cosine), b.in(at.sine)};
-  for (int i = 0; i < 2; ++i) {
-    const std::string name = i == 0 ? "cosine" : "sine";
-    if (places != kNoValue) {
-      ONCILLA_ASSIGN(waves[i], b.Add("Gather", {}, {waves[i], places}, name + "_at"));
-    }
-    ONCILLA_ASSIGN(waves[i], b.Unsqueeze(waves[i], {rank == 3 ? 2 : 1}, name));
+  for (int i = 0; i < 2 && places != kNoValue; ++i) {
+    ONCILLA_ASSIGN(waves[i], b.Add("Gather", {}, {waves[i], places}, kWaveAt[i]));
   }
-  ONCILLA_ASSIGN(const ValueId y, AddRotation(b, x, waves[0], waves[1], turned, interleaved));
-  if (rank == 4) return One(b.Add("Identity", {}, {y}));
-  return One(b.Add(ReshapeAttrs{.zero_copies = true}, {y, b.Ints({0, 0, -1})}));
+  return Turn(b, x, rank, waves, turned);
 }
 
 Result<Values> LowerRotaryEmbedding(OnnxLowering& b) { return Rotate(b, {}); }
 
-Result<Values> LowerMicrosoftRotary(OnnxLowering& b) {
+Status CheckMicrosoft(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float scale, b.Float("scale", 1));
   ONCILLA_ASSIGN(const bool packed, b.Flag("is_packed_batching", false));
   if (scale != 1) return Unsupported("with a scale of ", scale);
   if (packed) return Unsupported("of samples of different lengths in one batch");
-  return Rotate(b, {.cosine = 2, .sine = 3, .places = 1});
+  return {};
+}
+
+Result<Values> LowerMicrosoftRotary(OnnxLowering& b) {
+  ONCILLA_TRY(CheckMicrosoft(b));
+  return Rotate(b, kMicrosoft);
+}
+
+// Which angles are of the positions along time (0), height (1) and width (2).
+Result<std::vector<int>> StreamsOfAngles(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<int64_t> sections, b.IntList("mrope_section"));
+  ONCILLA_ASSIGN(const int64_t layout, b.Int("mrope_layout", 0));
+  constexpr int64_t kMost = 1 << 20;
+  if (sections.size() != 3) return DataLoss("mrope_section has ", sections.size(), " numbers");
+  int64_t half = 0;
+  for (int64_t n : sections) {
+    if (n < 0 || n > kMost) return InvalidArgument("mrope_section contains ", n);
+    half += n;
+  }
+  if (layout != 0 && layout != 1) return InvalidArgument("mrope_layout is ", layout);
+  std::vector<int> streams;
+  for (int64_t i = 0; i < half; ++i) {
+    int stream = 0;
+    if (layout == 0) {
+      stream = i < sections[0] ? 0 : i < sections[0] + sections[1] ? 1 : 2;
+    } else if (i % 3 != 0 && i < 3 * sections[static_cast<size_t>(i % 3)]) {
+      stream = static_cast<int>(i % 3);
+    }
+    streams.push_back(stream);
+  }
+  return streams;
+}
+
+// Rotation by three positions [3, N, L] of each token, each of which has its angles.
+Result<Values> LowerMultimodalRotary(OnnxLowering& b) {
+  ONCILLA_TRY(CheckMicrosoft(b));
+  ONCILLA_ASSIGN(const std::vector<int> streams, StreamsOfAngles(b));
+  ONCILLA_ASSIGN(const int64_t turned, b.Int("rotary_embedding_dim", 0));
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ONCILLA_ASSIGN(const ValueId x, ReadHeads(b, kMicrosoft, rank, turned));
+  ONCILLA_ASSIGN(const Values places,
+                 b.AddAll(SplitAttrs{.axis = 0, .parts = 3}, {b.in(1)}, "places"));
+  const int64_t half = std::ssize(streams);
+  ValueId waves[2] = {b.in(2), b.in(3)};
+  for (int i = 0; i < 2; ++i) {
+    const ValueId table = waves[i];
+    const PartialShape shape = b.fact(table).shape;
+    if (shape.ranked() && shape.rank() == 2 && shape[1].known() && shape[1].size != half) {
+      return InvalidArgument("mrope_section is of ", half, " angles, the cache of ", shape[1].size);
+    }
+    for (int stream = 0; stream < 3; ++stream) {
+      const std::string name = StrCat(kWaveAt[i], stream);
+      const auto at = static_cast<size_t>(stream);
+      ONCILLA_ASSIGN(ValueId own, b.Add("Squeeze", {}, {places[at], b.Ints({0})}, name + "_place"));
+      ONCILLA_ASSIGN(own, b.Add("Gather", {}, {table, own}, name));
+      if (stream == 0) {
+        waves[i] = own;
+        continue;
+      }
+      std::vector<uint8_t> mine;
+      for (int other : streams) mine.push_back(other == stream);
+      const ValueId mask = b.Constant(Tensor::Of<uint8_t>(DType::kBool, {half}, mine));
+      ONCILLA_ASSIGN(waves[i], b.Add("Where", {}, {mask, own, waves[i]}, name + "_chosen"));
+    }
+  }
+  return Turn(b, x, rank, waves, turned);
 }
 
 constexpr OnnxOpRow kRows[] = {
     {"RotaryEmbedding", 23, kNewestOnnxOpset, 3, "", LowerRotaryEmbedding},
 };
 constexpr OnnxOpRow kMicrosoftRows[] = {
+    {"MRotaryEmbedding", 1, kNewestOnnxMicrosoft, 4, "", LowerMultimodalRotary},
     {"RotaryEmbedding", 1, kNewestOnnxMicrosoft, 4, "", LowerMicrosoftRotary},
 };
 

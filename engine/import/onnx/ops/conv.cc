@@ -246,7 +246,15 @@ Result<Values> LowerConvTranspose(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, ConvRank(b, 6));
   const int spatial = rank - 2;
   ONCILLA_TRY(CheckKernelShape(b, spatial));
-  ONCILLA_ASSIGN(const Window window, ReadOnnxWindow(b, spatial, true));
+  ONCILLA_ASSIGN(Window window, ReadOnnxWindow(b, spatial, true));
+  const bool listed = b.op() == "ConvTransposeWithDynamicPads";
+  const ValueId bias = b.in(listed ? 3 : 2);
+  if (listed && b.has(2)) {
+    ONCILLA_ASSIGN(window.pads, b.KnownInts(2, "the list of pads"));
+    if (rank == 6 || static_cast<int>(window.pads.size()) != 2 * spatial) {
+      return Unsupported("with ", window.pads.size(), " pads of ", spatial, " spatial axes");
+    }
+  }
   auto attrs = window.As<ConvTransposeAttrs>();
   ONCILLA_ASSIGN(attrs.groups, b.Int("group", 1));
   ONCILLA_ASSIGN(attrs.output_pads, OnnxSpatialList(b, "output_padding", spatial));
@@ -268,7 +276,7 @@ Result<Values> LowerConvTranspose(OnnxLowering& b) {
   const ValueId sizes = output_shape.empty() ? kNoValue : b.Ints(std::move(output_shape));
   ONCILLA_ASSIGN(const ValueId filter, FilterLast(b, b.in(1), rank, "filter"));
   ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
-  ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {x, filter, b.in(2), sizes}, "inner"));
+  ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {x, filter, bias, sizes}, "inner"));
   return One(b.ChannelsFirst(y, rank));
 }
 
@@ -277,8 +285,13 @@ constexpr OnnxOpRow kRows[] = {
     {"ConvTranspose", 1, kNewestOnnxOpset, 2, "", LowerConvTranspose},
 };
 
+constexpr OnnxOpRow kMicrosoftRows[] = {
+    {"ConvTransposeWithDynamicPads", 1, kNewestOnnxMicrosoft, 2, "", LowerConvTranspose},
+};
+
 }  // namespace
 
+std::span<const OnnxOpRow> MicrosoftConvRows() { return kMicrosoftRows; }
 std::span<const OnnxOpRow> OnnxConvRows() { return kRows; }
 
 }  // namespace oncilla

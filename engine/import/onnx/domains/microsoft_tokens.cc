@@ -1,0 +1,357 @@
+// com.microsoft's ops on the tokens of a text: hashes of n-grams (Engram memories), and how far
+// predicted tokens follow the source (aggressive decoding).
+#include <functional>
+#include <limits>
+
+#include "engine/import/onnx/lowering.h"
+
+namespace oncilla {
+namespace {
+
+constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+
+Result<ValueId> Part(OnnxLowering& b, ValueId x, int64_t begin, int64_t end, int64_t axis,
+                     const std::string& name) {
+  return b.Add("Slice", {}, {x, b.Ints({begin}), b.Ints({end}), b.Ints({axis})}, name);
+}
+
+// Inputs of the two n-gram ops by position; kNone: the op has no such input.
+constexpr size_t kNone = 64;
+struct NGramInputs {
+  size_t past = 3, offsets = 4, eos = 5, segments = 6;
+};
+
+struct NGrams {
+  NGramInputs at;
+  int64_t most = 0, heads = 0;  // the longest n-gram, and hashes of each length
+  ValueId fill = kNoValue;      // what stands before the first token: eos, or the padding
+  bool resets = false;          // no n-gram reaches over an eos
+  int64_t history() const { return most - 1; }
+};
+
+Result<NGrams> ReadNGrams(OnnxLowering& b, const NGramInputs& at) {
+  NGrams grams;
+  grams.at = at;
+  ONCILLA_ASSIGN(grams.most, b.NeedInt("max_ngram_size"));
+  ONCILLA_ASSIGN(grams.heads, b.NeedInt("n_head_per_ngram"));
+  ONCILLA_ASSIGN(const int64_t padding, b.NeedInt("pad_id"));
+  ONCILLA_ASSIGN(grams.resets, b.Flag("reset_on_eos", false));
+  constexpr int64_t kMostSize = 64, kMostHeads = int64_t{1} << 16;
+  if (grams.most < 2 || grams.most > kMostSize || grams.heads < 1 || grams.heads > kMostHeads) {
+    return InvalidArgument("max_ngram_size is ", grams.most, ", n_head_per_ngram ", grams.heads);
+  }
+  if (b.has(at.eos)) {
+    ONCILLA_ASSIGN(grams.fill, b.ToScalar(b.in(at.eos), "eos"));
+  } else {
+    grams.resets = false;
+    ONCILLA_ASSIGN(grams.fill,
+                   b.Cast(b.Constant(Tensor::ScalarInt64(padding)), b.dtype(), "padding"));
+  }
+  return grams;
+}
+
+// The hashes of all lengths along a new last axis. `before` gives the tokens that stand k places
+// before each, `cut` whether a segment ends between those and the ones behind them; kNoValue where
+// none does.
+Result<ValueId> AddHashes(OnnxLowering& b, const NGrams& grams,
+                          const std::function<Result<ValueId>(int64_t k)>& before,
+                          const std::function<Result<ValueId>(int64_t k)>& cut) {
+  ValueId mix = kNoValue, ended = kNoValue;
+  Values hashes;
+  for (int64_t k = 0; k < grams.most; ++k) {
+    const auto name = [&](const char* what) { return StrCat(what, k); };
+    const auto join = [&](ValueId more) -> Status {
+      if (more == kNoValue) return {};
+      if (ended != kNoValue) {
+        ONCILLA_ASSIGN(more, b.Add("Or", {}, {ended, more}, name("ended")));
+      }
+      ended = more;
+      return {};
+    };
+    ONCILLA_ASSIGN(ValueId token, before(k));
+    if (k > 0) {
+      ONCILLA_ASSIGN(const ValueId border, cut(k));
+      ONCILLA_TRY(join(border));
+      if (grams.resets) {
+        ONCILLA_ASSIGN(const ValueId last, b.Add("Equal", {}, {token, grams.fill}, name("eos")));
+        ONCILLA_TRY(join(last));
+      }
+      if (ended != kNoValue) {
+        ONCILLA_ASSIGN(token, b.Add("Where", {}, {ended, grams.fill, token}, name("kept")));
+      }
+    }
+    ONCILLA_ASSIGN(ValueId factor, Part(b, b.in(1), k, k + 1, 0, name("factor")));
+    ONCILLA_ASSIGN(const ValueId product, b.Add("Mul", {}, {token, factor}, name("product")));
+    if (k == 0) {
+      mix = product;
+      continue;
+    }
+    ONCILLA_ASSIGN(mix, b.Add("BitXor", {}, {mix, product}, name("mix")));
+    ONCILLA_ASSIGN(const ValueId each, b.Unsqueeze(mix, {-1}, name("mix_of_heads")));
+    ONCILLA_ASSIGN(const ValueId sizes, Part(b, b.in(2), (k - 1) * grams.heads, k * grams.heads, 0,
+                                             name("vocabularies")));
+    ONCILLA_ASSIGN(const ValueId hash, b.Add("FloorMod", {}, {each, sizes}, name("hash")));
+    hashes.push_back(hash);
+  }
+  const bool moved = b.has(grams.at.offsets);
+  ONCILLA_ASSIGN(ValueId y, b.Add(ConcatAttrs{.axis = -1}, hashes, moved ? "hashes" : ""));
+  if (moved) {
+    ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, b.in(grams.at.offsets)}));
+  }
+  return y;
+}
+
+// Samples of one length: tokens [N, L].
+Result<Values> LowerNGramHashMapping(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const NGrams grams, ReadNGrams(b, {}));
+  ONCILLA_ASSIGN(const int rank, b.Rank(0, "the list of tokens"));
+  if (rank != 2) return InvalidArgument("tokens of rank ", rank, ", not 2");
+  const int64_t history = grams.history();
+  ONCILLA_ASSIGN(ValueId samples, b.Sizes(b.in(0), 0, 1, "samples"));
+  ONCILLA_ASSIGN(const ValueId sizes,
+                 b.Add(ConcatAttrs{.axis = 0}, {samples, b.Ints({history})}, "history_sizes"));
+  ValueId past = b.in(grams.at.past);
+  if (past == kNoValue) {
+    ONCILLA_ASSIGN(past, b.Add("Expand", {}, {grams.fill, sizes}, "history"));
+  }
+  ONCILLA_ASSIGN(const ValueId all, b.Add(ConcatAttrs{.axis = 1}, {past, b.in(0)}, "all"));
+  // The last L columns of what has `history` more in front, k places earlier.
+  const auto earlier = [&](ValueId x, int64_t k, const std::string& name) {
+    return Part(b, x, history - k, k == 0 ? kEnd : -k, 1, name);
+  };
+  ValueId borders = kNoValue;  // bool: a segment begins with the token
+  if (b.has(grams.at.segments)) {
+    const ValueId segments = b.in(grams.at.segments);
+    ONCILLA_ASSIGN(const ValueId here, Part(b, segments, 1, kEnd, 1, "segments_here"));
+    ONCILLA_ASSIGN(const ValueId there, Part(b, segments, 0, -1, 1, "segments_before"));
+    ONCILLA_ASSIGN(const ValueId begins, b.Add("NotEqual", {}, {here, there}, "begins"));
+    // Nothing is known of the first token and of those before it.
+    ONCILLA_ASSIGN(const ValueId no, b.Scalar(DType::kBool, 0));
+    ONCILLA_ASSIGN(const ValueId first_sizes,
+                   b.Add(ConcatAttrs{.axis = 0}, {samples, b.Ints({history + 1})}, "open_sizes"));
+    ONCILLA_ASSIGN(const ValueId open, b.Add("Expand", {}, {no, first_sizes}, "open"));
+    ONCILLA_ASSIGN(borders, b.Add(ConcatAttrs{.axis = 1}, {open, begins}, "borders"));
+  }
+  ONCILLA_ASSIGN(const ValueId y,
+                 AddHashes(
+                     b, grams, [&](int64_t k) { return earlier(all, k, StrCat("token", k)); },
+                     [&](int64_t k) -> Result<ValueId> {
+                       if (borders == kNoValue) return kNoValue;
+                       return earlier(borders, k - 1, StrCat("border", k));
+                     }));
+  if (!b.wants(1)) return Values{y};
+  ONCILLA_ASSIGN(const ValueId present, Part(b, all, -history, kEnd, 1, "present_ids"));
+  return Values{y, present};
+}
+
+// Tokens of several requests, one after the other: [T], and where each request begins and ends.
+class PackedTokens {
+ public:
+  static Result<PackedTokens> Of(OnnxLowering& b, const NGrams& grams) {
+    PackedTokens tokens(b, grams);
+    ONCILLA_ASSIGN(tokens.bounds_, b.Cast(b.in(kBounds), DType::kI64, "bounds"));
+    ONCILLA_ASSIGN(tokens.ends_, Part(b, tokens.bounds_, 1, kEnd, 0, "ends"));
+    ONCILLA_ASSIGN(tokens.starts_, Part(b, tokens.bounds_, 0, -1, 0, "starts"));
+    if (b.has(grams.at.past)) {
+      ONCILLA_ASSIGN(tokens.past_,
+                     b.Add(ReshapeAttrs{}, {b.in(grams.at.past), b.Ints({-1})}, "history"));
+    }
+    return tokens;
+  }
+  // For each token, the one k places before it in its request.
+  Result<ValueId> Before(int64_t k) {
+    if (k == 0) return b_.in(0);
+    ONCILLA_TRY(FindPlaces());
+    ONCILLA_ASSIGN(const ValueId back,
+                   b_.Add("Sub", {}, {local_, b_.Ints({k})}, StrCat("back", k)));
+    return At(back, start_, request_, StrCat("token", k));
+  }
+  // The last tokens of each request.
+  Result<ValueId> Last() {
+    ONCILLA_ASSIGN(ValueId back, b_.Add("Sub", {}, {ends_, starts_}, "lengths"));
+    ONCILLA_ASSIGN(back, b_.Unsqueeze(back, {1}, "length_of_places"));
+    std::vector<int64_t> places;
+    for (int64_t j = 0; j < grams_.history(); ++j) places.push_back(j - grams_.history());
+    ONCILLA_ASSIGN(back, b_.Add("Add", {}, {back, b_.Ints(std::move(places))}, "last_places"));
+    ONCILLA_ASSIGN(const ValueId start, b_.Unsqueeze(starts_, {1}, "start_of_places"));
+    ONCILLA_ASSIGN(ValueId request, Count(starts_, "requests"));
+    ONCILLA_ASSIGN(request, b_.Unsqueeze(request, {1}, "request_of_places"));
+    return At(back, start, request, "present_ids");
+  }
+
+ private:
+  static constexpr size_t kBounds = 3;
+  PackedTokens(OnnxLowering& b, const NGrams& grams) : b_(b), grams_(grams) {}
+
+  // 0, 1, .. for each element of a vector.
+  Result<ValueId> Count(ValueId x, const std::string& name) {
+    ONCILLA_ASSIGN(ValueId size, b_.Sizes(x, 0, 1, name + "_size"));
+    ONCILLA_ASSIGN(size, b_.Add("Squeeze", {}, {size, b_.Ints({0})}, name + "_number"));
+    const ValueId none = b_.Constant(Tensor::ScalarInt64(0));
+    const ValueId one = b_.Constant(Tensor::ScalarInt64(1));
+    return b_.Add("Range", {}, {none, size, one}, name);
+  }
+  // The request of each token, and its place in it.
+  Status FindPlaces() {
+    if (local_ != kNoValue) return {};
+    ONCILLA_ASSIGN(const ValueId place, Count(b_.in(0), "place"));
+    ONCILLA_ASSIGN(const ValueId each, b_.Unsqueeze(place, {1}, "place_of_requests"));
+    ONCILLA_ASSIGN(const ValueId over, b_.Add("LessEqual", {}, {ends_, each}, "over"));
+    ONCILLA_ASSIGN(const ValueId number, b_.Cast(over, DType::kI64, "over_number"));
+    ONCILLA_ASSIGN(request_, b_.Add("ReduceSum", ReduceAttrs{.keep_dims = false},
+                                    {number, b_.Ints({1})}, "request"));
+    ONCILLA_ASSIGN(start_, b_.Add("Gather", {}, {starts_, request_}, "start"));
+    ONCILLA_ASSIGN(local_, b_.Add("Sub", {}, {place, start_}, "local"));
+    return {};
+  }
+  // The tokens at places of requests; negative ones are of what came before.
+  Result<ValueId> At(ValueId place, ValueId start, ValueId request, const std::string& name) {
+    const int64_t history = grams_.history();
+    const ValueId zero = b_.Constant(Tensor::ScalarInt64(0));
+    ONCILLA_ASSIGN(const ValueId within,
+                   b_.Add("GreaterEqual", {}, {place, zero}, name + "_within"));
+    ONCILLA_ASSIGN(ValueId own, b_.Add("Max", {}, {place, zero}, name + "_own"));
+    ONCILLA_ASSIGN(own, b_.Add("Add", {}, {own, start}, name + "_at"));
+    ONCILLA_ASSIGN(own, b_.Add("Gather", {}, {b_.in(0), own}, name + "_read"));
+    ValueId old = grams_.fill;
+    if (past_ != kNoValue) {
+      const ValueId length = b_.Constant(Tensor::ScalarInt64(history));
+      ONCILLA_ASSIGN(const ValueId row, b_.Add("Mul", {}, {request, length}, name + "_row"));
+      ONCILLA_ASSIGN(
+          old, b_.Add("Min", {}, {place, b_.Constant(Tensor::ScalarInt64(-1))}, name + "_old"));
+      ONCILLA_ASSIGN(old, b_.Add("Add", {}, {old, length}, name + "_old_place"));
+      ONCILLA_ASSIGN(old, b_.Add("Max", {}, {old, zero}, name + "_old_within"));
+      ONCILLA_ASSIGN(old, b_.Add("Add", {}, {old, row}, name + "_old_at"));
+      ONCILLA_ASSIGN(old, b_.Add("Gather", {}, {past_, old}, name + "_old_read"));
+    }
+    return b_.Add("Where", {}, {within, own, old}, name);
+  }
+
+  OnnxLowering& b_;
+  const NGrams& grams_;
+  ValueId bounds_ = kNoValue, ends_ = kNoValue, starts_ = kNoValue, past_ = kNoValue;
+  ValueId request_ = kNoValue, start_ = kNoValue, local_ = kNoValue;
+};
+
+Result<Values> LowerVarlenNGramHashMapping(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const NGrams grams,
+                 ReadNGrams(b, {.past = 4, .offsets = 5, .eos = 6, .segments = 7}));
+  ONCILLA_ASSIGN(const int64_t kept, b.Int("state_update_capacity", 0));
+  if (kept != 0) return Unsupported("with states of several tokens (state_update_capacity)");
+  if (b.has(grams.at.segments) || b.wants(2)) return Unsupported("with segments");
+  ONCILLA_ASSIGN(PackedTokens tokens, PackedTokens::Of(b, grams));
+  ONCILLA_ASSIGN(const ValueId y, AddHashes(
+                                      b, grams, [&](int64_t k) { return tokens.Before(k); },
+                                      [](int64_t) -> Result<ValueId> { return kNoValue; }));
+  if (!b.wants(1)) return Values{y};
+  ONCILLA_ASSIGN(const ValueId present, tokens.Last());
+  return Values{y, present};
+}
+
+// Inputs of BifurcationDetector.
+enum : size_t { kSource, kCurrent, kMatched, kPredicted };
+
+// The current tokens and those of the prediction up to the first that the source does not have.
+Result<ValueId> AddFollowed(OnnxLowering& b) {
+  if (!b.has(kPredicted)) return b.Add("Identity", {}, {b.in(kCurrent)});
+  ONCILLA_ASSIGN(const ValueId from,
+                 b.Add(ReshapeAttrs{}, {b.in(kMatched), b.Ints({1})}, "matched"));
+  ONCILLA_ASSIGN(const ValueId rest,
+                 b.Add("Slice", {}, {b.in(kSource), from, b.Ints({kEnd}), b.Ints({0})}, "rest"));
+  ONCILLA_ASSIGN(ValueId compared, Part(b, b.in(kPredicted), 0, -1, 0, "predicted_rest"));
+  // One token more than the source has left is predicted; other lengths fail here.
+  ONCILLA_ASSIGN(const ValueId left, b.Sizes(rest, 0, 1, "rest_size"));
+  ONCILLA_ASSIGN(compared, b.Add(ReshapeAttrs{}, {compared, left}, "compared"));
+  ONCILLA_ASSIGN(const ValueId same, b.Add("Equal", {}, {compared, rest}, "same"));
+  ONCILLA_ASSIGN(const ValueId number, b.Cast(same, DType::kI64, "same_number"));
+  ONCILLA_ASSIGN(const ValueId run,
+                 b.Add("CumProd", {}, {number, b.Constant(Tensor::ScalarInt64(0))}, "same_so_far"));
+  ONCILLA_ASSIGN(ValueId count, b.Add("ReduceSum", ReduceAttrs{.keep_dims = true},
+                                      {run, b.Ints({0})}, "followed"));
+  ONCILLA_ASSIGN(count, b.Add("Add", {}, {count, b.Ints({1})}, "taken"));
+  ONCILLA_ASSIGN(
+      const ValueId taken,
+      b.Add("Slice", {}, {b.in(kPredicted), b.Ints({0}), count, b.Ints({0})}, "prediction"));
+  return b.Add(ConcatAttrs{.axis = 0}, {b.in(kCurrent), taken});
+}
+
+// Where the source goes on behind the last tokens: behind the only place that has the last `n` of
+// them, for the longest n from min_ngram_size on to which that can be followed; -1 if there is
+// none.
+Result<ValueId> AddSuffixMatch(OnnxLowering& b, ValueId tokens, int64_t least, int64_t most) {
+  const auto number = [&](int64_t n) { return b.Constant(Tensor::ScalarInt64(n)); };
+  const auto size = [&](ValueId x, const std::string& name) -> Result<ValueId> {
+    ONCILLA_ASSIGN(const ValueId sizes, b.Sizes(x, 0, 1, name + "_sizes"));
+    return b.Add("Squeeze", {}, {sizes, b.Ints({0})}, name + "_size");
+  };
+  ONCILLA_ASSIGN(const ValueId source_size, size(b.in(kSource), "source"));
+  ONCILLA_ASSIGN(const ValueId tokens_size, size(tokens, "tokens"));
+  // Room in front, so that there are words to compare if there are fewer tokens than `most`.
+  const ValueId room = b.Ints(std::vector<int64_t>(static_cast<size_t>(most), 0));
+  ONCILLA_ASSIGN(const ValueId words, b.Add(ConcatAttrs{.axis = 0}, {room, tokens}, "words"));
+  ValueId found = number(-1);
+  ONCILLA_ASSIGN(ValueId going, b.Scalar(DType::kBool, 1));
+  for (int64_t n = least; n <= most; ++n) {
+    const auto name = [&](const char* what) { return StrCat(what, n); };
+    ValueId match = kNoValue;  // by place in the source
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t left = n - i;
+      ONCILLA_ASSIGN(const ValueId word, Part(b, words, -left, left == 1 ? kEnd : 1 - left, 0,
+                                              StrCat("word", n, "_", i)));
+      ONCILLA_ASSIGN(const ValueId there, Part(b, b.in(kSource), i, left == 1 ? kEnd : 1 - left, 0,
+                                               StrCat("there", n, "_", i)));
+      ONCILLA_ASSIGN(ValueId same, b.Add("Equal", {}, {there, word}, StrCat("same", n, "_", i)));
+      if (match != kNoValue) {
+        ONCILLA_ASSIGN(same, b.Add("And", {}, {match, same}, StrCat("match", n, "_", i)));
+      }
+      match = same;
+    }
+    ONCILLA_ASSIGN(const ValueId ones, b.Cast(match, DType::kI64, name("matches")));
+    ONCILLA_ASSIGN(const ValueId count, b.Add("ReduceSum", ReduceAttrs{.keep_dims = false},
+                                              {ones, b.Ints({0})}, name("count")));
+    // The first match: as many places as are before any.
+    ONCILLA_ASSIGN(const ValueId so_far, b.Add("CumSum", {}, {ones, number(0)}, name("so_far")));
+    ONCILLA_ASSIGN(ValueId before, b.Add("Equal", {}, {so_far, number(0)}, name("before")));
+    ONCILLA_ASSIGN(before, b.Cast(before, DType::kI64, name("before_number")));
+    ONCILLA_ASSIGN(ValueId next, b.Add("ReduceSum", ReduceAttrs{.keep_dims = false},
+                                       {before, b.Ints({0})}, name("first")));
+    ONCILLA_ASSIGN(next, b.Add("Add", {}, {next, number(n)}, name("next")));
+    ONCILLA_ASSIGN(const ValueId fits,
+                   b.Add("GreaterEqual", {}, {tokens_size, number(n)}, name("fits")));
+    ONCILLA_ASSIGN(const ValueId any, b.Add("Greater", {}, {count, number(0)}, name("any")));
+    ONCILLA_ASSIGN(going, b.Add("And", {}, {going, fits}, name("going_fits")));
+    ONCILLA_ASSIGN(going, b.Add("And", {}, {going, any}, name("going_any")));
+    ONCILLA_ASSIGN(const ValueId several,
+                   b.Add("Greater", {}, {count, number(1)}, name("several")));
+    ONCILLA_ASSIGN(const ValueId place,
+                   b.Add("Where", {}, {several, number(-1), next}, name("unique")));
+    ONCILLA_ASSIGN(found, b.Add("Where", {}, {going, place, found}, name("found")));
+    ONCILLA_ASSIGN(const ValueId inside, b.Add("Less", {}, {next, source_size}, name("inside")));
+    ONCILLA_ASSIGN(going, b.Add("And", {}, {going, inside}, name("going")));
+  }
+  return b.Add(ReshapeAttrs{}, {found, b.Ints({1})}, "suffix_match");
+}
+
+Result<Values> LowerBifurcationDetector(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t least, b.Int("min_ngram_size", 1));
+  ONCILLA_ASSIGN(const int64_t most, b.Int("max_ngram_size", 3));
+  constexpr int64_t kMost = 64;
+  if (least < 1 || most < least || most > kMost) {
+    return InvalidArgument("n-grams of ", least, " to ", most, " tokens");
+  }
+  ONCILLA_ASSIGN(const ValueId tokens, AddFollowed(b));
+  ONCILLA_ASSIGN(const ValueId match, AddSuffixMatch(b, tokens, least, most));
+  return Values{tokens, match};
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"BifurcationDetector", 1, kNewestOnnxMicrosoft, 3, "", LowerBifurcationDetector},
+    {"NGramHashMapping", 1, kNewestOnnxMicrosoft, 3, "", LowerNGramHashMapping},
+    {"VarlenNGramHashMapping", 1, kNewestOnnxMicrosoft, 4, "", LowerVarlenNGramHashMapping},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> MicrosoftTokenRows() { return kRows; }
+
+}  // namespace oncilla
