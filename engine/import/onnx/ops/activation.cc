@@ -90,7 +90,7 @@ constexpr OnnxOpRow kRows[] = {
     {"SwiGLU", 28, kNewestOnnxOpset, 2, "", LowerSwiGlu},
     {"Swish", 24, kNewestOnnxOpset, 1, "", LowerSwish},
     {"Tanh", 1, kNewestOnnxOpset, 1, "Tanh"},
-    {"ThresholdedRelu", 10, kNewestOnnxOpset, 1, "", LowerAlpha},
+    {"ThresholdedRelu", 1, kNewestOnnxOpset, 1, "", LowerAlpha},
 };
 
 }  // namespace

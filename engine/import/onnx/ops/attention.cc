@@ -231,6 +231,9 @@ Result<ValueId> WholeMask(OnnxLowering& b, ValueId mask, ValueId keys) {
   if (mask == kNoValue || b.version() < 24) return mask;
   ONCILLA_ASSIGN(const int rank, b.Rank(3, "the mask"));
   if (rank < 1) return mask;
+  if (IsInteger(b.dtype(3))) {  // of which none is minus infinity
+    ONCILLA_ASSIGN(mask, b.Cast(mask, b.dtype(), "real_mask"));
+  }
   const Dim columns = b.fact(mask).shape[rank - 1];
   const PartialShape shape = b.fact(keys).shape;
   const Dim total = shape.ranked() ? shape[2] : Dim();

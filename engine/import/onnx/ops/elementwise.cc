@@ -115,17 +115,34 @@ Result<Values> LowerClip(OnnxLowering& b) {
 Result<Values> AddCast(OnnxLowering& b, DType to) {
   const DType from = b.dtype();
   if (from == to) return One(b.Add("Identity", {}, {b.in(0)}));
-  if (to == DType::kString) return One(b.Add("FormatNumbers", {}, {b.in(0)}));
-  if (from == DType::kString) return One(b.Add(ParseNumbersAttrs{.to = to}, {b.in(0)}));
   const auto stored = [](DType t) { return IsSmallInteger(t) || IsSmallFloat(t); };
-  if (!stored(from) && !stored(to)) return One(b.Add(CastAttrs{to}, {b.in(0)}));
+  if (to == DType::kString) {
+    ValueId x = b.in(0);
+    if (stored(from)) {
+      // Numbers of few bits are written as those of a type that holds all of them.
+      const DType wide = IsSmallFloat(from)                         ? DType::kF32
+                         : from == DType::kU4 || from == DType::kU2 ? DType::kU8
+                                                                    : DType::kI8;
+      ONCILLA_ASSIGN(x, b.Add("CastStored", CastStoredAttrs{.to = wide}, {x}, "wide"));
+    }
+    return One(b.Add("FormatNumbers", {}, {x}));
+  }
+  ValueId x = b.in(0);
+  if (from == DType::kString) {
+    if (to != DType::kBool && !stored(to)) {
+      return One(b.Add(ParseNumbersAttrs{.to = to}, {x}));
+    }
+    // A bool is whether the number is not 0, as in ONNX Runtime.
+    ONCILLA_ASSIGN(x, b.Add(ParseNumbersAttrs{.to = DType::kF32}, {x}, "numbers"));
+  }
+  if (!stored(from) && !stored(to)) return One(b.Add(CastAttrs{to}, {x}));
   CastStoredAttrs attrs;
   attrs.to = to;
   ONCILLA_ASSIGN(attrs.saturate, b.Flag("saturate", true));
   if (b.version() >= 24) {
     ONCILLA_ASSIGN(attrs.round, b.String("round_mode", "up"));
   }
-  return One(b.Add("CastStored", attrs, {b.in(0)}));
+  return One(b.Add("CastStored", attrs, {x}));
 }
 
 Result<Values> LowerCast(OnnxLowering& b) {
@@ -165,10 +182,22 @@ Result<Values> LowerBitCast(OnnxLowering& b) {
   return One(b.Add(BitcastAttrs{to}, {b.in(0)}));
 }
 
+// The input in a type that ops compute with: floats of 8 bits are widened.
+Result<ValueId> Computable(OnnxLowering& b) {
+  if (!IsSmallFloat(b.dtype())) return b.in(0);
+  return b.Add("CastStored", CastStoredAttrs{.to = DType::kF32}, {b.in(0)}, "wide");
+}
+
 Result<Values> LowerIsInf(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool negative, b.Flag("detect_negative", true));
   ONCILLA_ASSIGN(const bool positive, b.Flag("detect_positive", true));
-  return One(b.Add(IsInfAttrs{.negative = negative, .positive = positive}, {b.in(0)}));
+  ONCILLA_ASSIGN(const ValueId x, Computable(b));
+  return One(b.Add(IsInfAttrs{.negative = negative, .positive = positive}, {x}));
+}
+
+Result<Values> LowerIsNan(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const ValueId x, Computable(b));
+  return One(b.Add("IsNaN", {}, {x}));
 }
 
 // Moves x towards zero by `bias`; zero within [-lambd, lambd].
@@ -230,7 +259,7 @@ constexpr OnnxOpRow kRows[] = {
     {"Exp", 1, kNewestOnnxOpset, 1, "Exp"},
     {"Floor", 1, kNewestOnnxOpset, 1, "Floor"},
     {"IsInf", 10, kNewestOnnxOpset, 1, "", LowerIsInf},
-    {"IsNaN", 9, kNewestOnnxOpset, 1, "IsNaN"},
+    {"IsNaN", 9, kNewestOnnxOpset, 1, "", LowerIsNan},
     {"Log", 1, kNewestOnnxOpset, 1, "Log"},
     {"Neg", 1, kNewestOnnxOpset, 1, "Neg"},
     {"Not", 1, kNewestOnnxOpset, 1, "Not"},

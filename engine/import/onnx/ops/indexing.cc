@@ -61,18 +61,27 @@ Result<Values> LowerGatherND(OnnxLowering& b) {
   return One(b.Add(GatherNDAttrs{.batch_dims = batch}, {b.in(0), b.in(1)}));
 }
 
+// What the ops that scatter share. Sums of bools are "or" and products "and", as NumPy has them;
+// maxima and minima of bytes are the same.
+template <class Attrs>
+Result<Values> AddScatter(OnnxLowering& b, Attrs attrs) {
+  ONCILLA_ASSIGN(attrs.reduction, b.String("reduction", "none"));
+  const bool bools = b.dtype() == DType::kBool && attrs.reduction != "none";
+  if (!bools) return One(b.Add(attrs, {b.in(0), b.in(1), b.in(2)}));
+  attrs.reduction = attrs.reduction == "add" || attrs.reduction == "max" ? "max" : "min";
+  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kU8, "bytes"));
+  ONCILLA_ASSIGN(const ValueId updates, b.Cast(b.in(2), DType::kU8, "update_bytes"));
+  ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {x, b.in(1), updates}, "scattered"));
+  return One(b.Cast(y, DType::kBool, ""));
+}
+
 // Scatter is the former name of ScatterElements.
 Result<Values> LowerScatterElements(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", 0));
-  ONCILLA_ASSIGN(std::string reduction, b.String("reduction", "none"));
-  return One(b.Add(ScatterElementsAttrs{.axis = axis, .reduction = std::move(reduction)},
-                   {b.in(0), b.in(1), b.in(2)}));
+  return AddScatter(b, ScatterElementsAttrs{.axis = axis});
 }
 
-Result<Values> LowerScatterND(OnnxLowering& b) {
-  ONCILLA_ASSIGN(std::string reduction, b.String("reduction", "none"));
-  return One(b.Add(ScatterNDAttrs{.reduction = std::move(reduction)}, {b.in(0), b.in(1), b.in(2)}));
-}
+Result<Values> LowerScatterND(OnnxLowering& b) { return AddScatter(b, ScatterNDAttrs{}); }
 
 // Indices and depth may have any numeric type.
 Result<Values> LowerOneHot(OnnxLowering& b) {

@@ -70,7 +70,8 @@ Result<Centred> Centre(OnnxLowering& b, ValueId x, std::vector<int64_t> axes) {
   return out;
 }
 
-// Training mode: the statistics of this batch, and the updated running ones.
+// Training mode: the statistics of this batch, and the updated running ones. Before version 14 the
+// batch's own are results too.
 Result<Values> TrainBatchNorm(OnnxLowering& b, int rank, double epsilon, float momentum) {
   ONCILLA_ASSIGN(const Centred batch, Centre(b, b.in(0), AxesBut(1, rank)));
   ValueId statistics[2] = {batch.mean, batch.variance}, running[2];
@@ -89,19 +90,37 @@ Result<Values> TrainBatchNorm(OnnxLowering& b, int rank, double epsilon, float m
   }
   ONCILLA_ASSIGN(const ValueId y, b.Add(BatchNormAttrs{.axis = 1, .epsilon = epsilon},
                                         {b.in(0), b.in(1), b.in(2), statistics[0], statistics[1]}));
-  return Values{y, running[0], running[1]};
+  if (b.version() >= 14) return Values{y, running[0], running[1]};
+  return Values{y, running[0], running[1], statistics[0], statistics[1]};
+}
+
+// Statistics, scale and bias for each element of a sample, which version 7 still had.
+Result<Values> AddBatchNormOfElements(OnnxLowering& b, double epsilon) {
+  ONCILLA_ASSIGN(const ValueId least, b.Scalar(b.dtype(), epsilon));
+  ONCILLA_ASSIGN(ValueId factor, b.Add("Add", {}, {b.in(4), least}, "raised"));
+  ONCILLA_ASSIGN(factor, b.Add("Rsqrt", {}, {factor}, "inverse"));
+  ONCILLA_ASSIGN(factor, b.Add("Mul", {}, {factor, b.in(1)}, "factor"));
+  ONCILLA_ASSIGN(const ValueId centred, b.Add("Sub", {}, {b.in(0), b.in(3)}, "centred"));
+  ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {centred, factor}, "scaled"));
+  return One(b.Add("Add", {}, {scaled, b.in(2)}));
 }
 
 Result<Values> LowerBatchNorm(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-5f));
   ONCILLA_ASSIGN(const float momentum, b.Float("momentum", 0.9f));
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  bool spatial = true;
   if (b.version() < 9) {
-    ONCILLA_ASSIGN(const bool spatial, b.Flag("spatial", true));
-    if (!spatial) return Unsupported("with statistics per element (spatial = 0)");
+    ONCILLA_ASSIGN(spatial, b.Flag("spatial", true));
     if (b.version() < 7) b.Ignore("is_test");
   }
-  ONCILLA_ASSIGN(const bool training, b.Flag("training_mode", false));
+  ONCILLA_ASSIGN(bool training, b.Flag("training_mode", false));
+  // Before version 14, a node that has results besides y trains.
+  for (size_t i = 1; i < b.outputs() && b.version() < 14; ++i) training |= b.wants(i);
+  if (!spatial) {
+    if (training) return Unsupported("with statistics per element (spatial = 0) in training");
+    return AddBatchNormOfElements(b, double{epsilon});
+  }
   if (training) return TrainBatchNorm(b, rank, double{epsilon}, momentum);
   if (rank < 2) return Unsupported("of a tensor without channels");
   ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
@@ -147,13 +166,33 @@ Result<Values> LowerGroupNorm(OnnxLowering& b) {
   return One(b.ChannelsFirst(y, rank));
 }
 
+// The norm with its scale and offset. They belong to the axes that are normalised; files may have
+// ones that stretch to the whole input, too.
+Result<ValueId> AddScaledNorm(OnnxLowering& b, const char* op, int64_t axis, double epsilon) {
+  const LayerNormAttrs attrs = {.axis = axis, .epsilon = epsilon};
+  const PartialShape x = b.in_fact(0).shape;
+  bool whole = false;
+  for (size_t i = 1; i < 3 && x.ranked(); ++i) {
+    if (!b.has(i) || !b.in_fact(i).shape.ranked()) continue;
+    ONCILLA_ASSIGN(const int first, NormalizeAxis(axis, x.rank()));
+    whole |= b.in_fact(i).shape.rank() > x.rank() - first;
+  }
+  if (!whole) {
+    Values inputs = {b.in(0), b.in(1)};
+    if (b.has(2)) inputs.push_back(b.in(2));
+    return b.Add(op, attrs, std::move(inputs));
+  }
+  ONCILLA_ASSIGN(ValueId y, b.Add(op, attrs, {b.in(0)}, "norm"));
+  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, b.in(1)}, b.has(2) ? "scaled" : ""));
+  return b.has(2) ? b.Add("Add", {}, {y, b.in(2)}) : Result<ValueId>(y);
+}
+
 // The further outputs are the mean and the reciprocal of the standard deviation.
 Result<Values> LowerLayerNorm(OnnxLowering& b) {
   b.Ignore("stash_type");
   ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", -1));
   ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-5f));
-  const LayerNormAttrs attrs = {.axis = axis, .epsilon = epsilon};
-  ONCILLA_ASSIGN(const ValueId y, b.Add("LayerNorm", attrs, {b.in(0), b.in(1), b.in(2)}));
+  ONCILLA_ASSIGN(const ValueId y, AddScaledNorm(b, "LayerNorm", axis, double{epsilon}));
   if (!b.wants(1) && !b.wants(2)) return Values{y, kNoValue, kNoValue};
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   ONCILLA_ASSIGN(const int first, NormalizeAxis(axis, rank));
@@ -171,8 +210,7 @@ Result<Values> LowerRmsNorm(OnnxLowering& b) {
   b.Ignore("stash_type");
   ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", -1));
   ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-5f));
-  return One(
-      b.Add("RmsNorm", LayerNormAttrs{.axis = axis, .epsilon = epsilon}, {b.in(0), b.in(1)}));
+  return One(AddScaledNorm(b, "RmsNorm", axis, double{epsilon}));
 }
 
 Result<Values> LowerLrn(OnnxLowering& b) {
@@ -194,6 +232,21 @@ Result<Values> LowerLpNormalize(OnnxLowering& b) {
   return One(b.Add(LpNormalizeAttrs{.axis = axis, .p = p}, {b.in(0)}));
 }
 
+// Version 1: of each channel of a sample, or of the whole batch; the mean is taken off, and the
+// rest divided by the deviation if `normalize_variance` says so.
+Result<Values> LowerFirstMeanVariance(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const bool across, b.Flag("across_channels", false));
+  ONCILLA_ASSIGN(const bool scaled, b.Flag("normalize_variance", true));
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  if (rank != 4) return Unsupported("of an image of rank ", rank);
+  std::vector<int64_t> axes = {0, 2, 3};
+  if (across) axes = {0, 1, 2, 3};
+  ONCILLA_ASSIGN(const Centred centred, Centre(b, b.in(0), std::move(axes)));
+  if (!scaled) return One(b.Add("Identity", {}, {centred.difference}));
+  ONCILLA_ASSIGN(const ValueId root, b.Add("Sqrt", {}, {centred.variance}, "deviation"));
+  return One(b.Add("Div", {}, {centred.difference, root}));
+}
+
 // (x - mean) / (deviation + 1e-9)
 Result<Values> LowerMeanVariance(OnnxLowering& b) {
   ONCILLA_ASSIGN(std::vector<int64_t> axes, b.IntList("axes"));
@@ -211,9 +264,11 @@ constexpr OnnxOpRow kRows[] = {
     {"Hardmax", 1, kNewestOnnxOpset, 1, "", LowerSoftmax},
     {"InstanceNormalization", 1, kNewestOnnxOpset, 3, "", LowerInstanceNorm},
     {"LRN", 1, kNewestOnnxOpset, 1, "", LowerLrn},
-    {"LayerNormalization", 17, kNewestOnnxOpset, 2, "", LowerLayerNorm},
+    // ONNX Runtime's optimiser writes it into files of earlier versions, too.
+    {"LayerNormalization", 1, kNewestOnnxOpset, 2, "", LowerLayerNorm},
     {"LogSoftmax", 1, kNewestOnnxOpset, 1, "", LowerSoftmax},
     {"LpNormalization", 1, kNewestOnnxOpset, 1, "", LowerLpNormalize},
+    {"MeanVarianceNormalization", 1, 8, 1, "", LowerFirstMeanVariance},
     {"MeanVarianceNormalization", 9, kNewestOnnxOpset, 1, "", LowerMeanVariance},
     {"RMSNormalization", 23, kNewestOnnxOpset, 2, "", LowerRmsNorm},
     {"Softmax", 1, kNewestOnnxOpset, 1, "", LowerSoftmax},

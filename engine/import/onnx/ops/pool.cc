@@ -128,18 +128,28 @@ Result<Values> LowerGlobalPool(OnnxLowering& b) {
   return One(b.ChannelsFirst(y, rank));
 }
 
-// Writes values back to the positions that MaxPool returned; all other elements are zero.
-Result<Values> LowerMaxUnpool(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const int rank, b.Rank(0));
-  const int spatial = rank - 2;
-  const PartialShape shape = b.in_fact(0).shape;
-  if (!shape.known() || spatial < 1) return Unsupported("of an input of unknown size");
+// The values at places of a tensor of `sizes`, counted over all of it; zeros elsewhere.
+Result<ValueId> PlaceValues(OnnxLowering& b, ValueId sizes, ValueId places,
+                            const std::string& name) {
+  ONCILLA_ASSIGN(const ValueId count, b.Add("ReduceProd", ReduceAttrs{.keep_dims = true},
+                                            {sizes, b.Ints({0})}, name + "_count"));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.dtype(), 0));
+  ONCILLA_ASSIGN(const ValueId zeros, b.Add("Fill", {}, {count, zero}, name + "_zeros"));
+  ONCILLA_ASSIGN(const ValueId values,
+                 b.Add("Reshape", {}, {b.in(0), b.Ints({-1})}, name + "_values"));
+  ONCILLA_ASSIGN(const ValueId flat,
+                 b.Add("ScatterElements", {}, {zeros, places, values}, name + "_placed"));
+  return b.Add("Reshape", {}, {flat, sizes}, name);
+}
+
+// The sizes that MaxPool was given, if no window hung over its edges.
+Result<std::vector<int64_t>> SizesBeforePool(OnnxLowering& b, const PartialShape& shape) {
+  const int spatial = shape.rank() - 2;
   ONCILLA_ASSIGN(const auto kernel, OnnxSpatialList(b, "kernel_shape", spatial));
   ONCILLA_ASSIGN(const auto strides, OnnxSpatialList(b, "strides", spatial));
   ONCILLA_ASSIGN(const auto pads, OnnxSpatialList(b, "pads", 2 * spatial));
   if (kernel.empty()) return DataLoss("attribute 'kernel_shape' is missing");
   std::vector<int64_t> sizes = {shape[0].size, shape[1].size};
-  int64_t count = SaturatingMul(sizes[0], sizes[1]);
   for (int i = 0; i < spatial; ++i) {
     const auto at = static_cast<size_t>(i), end = static_cast<size_t>(i + spatial);
     const int64_t stride = strides.empty() ? 1 : strides[at];
@@ -150,36 +160,43 @@ Result<Values> LowerMaxUnpool(OnnxLowering& b) {
     const int64_t steps = SaturatingMul(std::max<int64_t>(shape[i + 2].size - 1, 0), stride);
     sizes.push_back(SaturatingAdd(steps, kernel[at]) - padding);
     if (sizes.back() < 0) return InvalidArgument("the padding ", padding, " exceeds the result");
-    count = SaturatingMul(count, sizes.back());
   }
-  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.dtype(), 0));
-  ONCILLA_ASSIGN(const ValueId zeros, b.Add("Fill", {}, {b.Ints({count}), zero}, "zeros"));
+  return sizes;
+}
+
+// Writes values back to the places that MaxPool returned; all other elements are zero. The places
+// are of a tensor of the result's sizes, which output_shape states where they do not follow from
+// the windows.
+Result<Values> LowerMaxUnpool(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  const PartialShape shape = b.in_fact(0).shape;
+  if (!shape.known() || rank < 3) return Unsupported("of an input of unknown size");
+  ONCILLA_ASSIGN(const std::vector<int64_t> inferred, SizesBeforePool(b, shape));
   ONCILLA_ASSIGN(const ValueId places, b.Add("Reshape", {}, {b.in(1), b.Ints({-1})}, "places"));
-  ONCILLA_ASSIGN(const ValueId values, b.Add("Reshape", {}, {b.in(0), b.Ints({-1})}, "values"));
-  ONCILLA_ASSIGN(const ValueId flat,
-                 b.Add("ScatterElements", {}, {zeros, places, values}, "placed"));
-  ONCILLA_ASSIGN(const ValueId y,
-                 b.Add("Reshape", {}, {flat, b.Ints(sizes)}, b.has(2) ? "inner" : ""));
-  if (!b.has(2)) return Values{y};
-  // If a larger result is requested, the surplus is at the end.
-  if (!AllIntsKnown(b.in_fact(2))) {
-    ONCILLA_ASSIGN(const ValueId asked, b.Cast(b.in(2), DType::kI64, "asked"));
-    ONCILLA_ASSIGN(const ValueId more, b.Add("Sub", {}, {asked, b.Ints(sizes)}, "more"));
-    ONCILLA_ASSIGN(const ValueId pads,
-                   b.Add(ConcatAttrs{.axis = 0},
-                         {b.Ints(std::vector<int64_t>(sizes.size(), 0)), more}, "surplus"));
-    return One(b.Add("Pad", {}, {y, pads}));
+  if (!b.has(2)) {
+    ONCILLA_ASSIGN(const ValueId y, PlaceValues(b, b.Ints(inferred), places, "unpooled"));
+    return One(b.Add("Identity", {}, {y}));
   }
-  ONCILLA_ASSIGN(const auto asked, b.KnownInts(2, "output_shape"));
-  if (asked.size() != sizes.size()) {
-    return InvalidArgument("output_shape has ", asked.size(), " entries, not ", sizes.size());
-  }
-  std::vector<int64_t> surplus(sizes.size(), 0);
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (asked[i] < sizes[i]) return InvalidArgument("output_shape ", asked[i], " is too small");
-    surplus.push_back(asked[i] - sizes[i]);
-  }
-  return One(b.Add("Pad", {}, {y, b.Ints(std::move(surplus))}));
+  ONCILLA_ASSIGN(const ValueId asked, b.Cast(b.in(2), DType::kI64, "asked"));
+  ONCILLA_ASSIGN(const ValueId y, PlaceValues(b, asked, places, "unpooled"));
+  if (SaturatingMul(shape[0].size, shape[1].size) != 1) return One(b.Add("Identity", {}, {y}));
+  // ONNX's own test, of one channel, counts the places without output_shape, and has the surplus at
+  // the end. So is the result where all places are within such a tensor.
+  int64_t count = 1;
+  for (int64_t size : inferred) count = SaturatingMul(count, size);
+  const ValueId last = b.Constant(Tensor::ScalarInt64(std::max<int64_t>(count - 1, 0)));
+  ONCILLA_ASSIGN(const ValueId within, b.Add("Min", {}, {places, last}, "places_within"));
+  ONCILLA_ASSIGN(const ValueId small, PlaceValues(b, b.Ints(inferred), within, "small"));
+  ONCILLA_ASSIGN(ValueId more, b.Add("Sub", {}, {asked, b.Ints(inferred)}, "more"));
+  ONCILLA_ASSIGN(more, b.Add("Max", {}, {more, b.Constant(Tensor::ScalarInt64(0))}, "more_only"));
+  ONCILLA_ASSIGN(const ValueId surplus,
+                 b.Add(ConcatAttrs{.axis = 0},
+                       {b.Ints(std::vector<int64_t>(inferred.size(), 0)), more}, "surplus"));
+  ONCILLA_ASSIGN(const ValueId padded, b.Add("Pad", {}, {small, surplus}, "with_surplus"));
+  ONCILLA_ASSIGN(const ValueId most, b.Add("ReduceMax", ReduceAttrs{.keep_dims = false},
+                                           {places, b.Ints({0})}, "last_place"));
+  ONCILLA_ASSIGN(const ValueId fits, b.Add("LessEqual", {}, {most, last}, "fits"));
+  return One(b.Add("Where", {}, {fits, padded, y}));
 }
 
 constexpr OnnxOpRow kRows[] = {

@@ -157,7 +157,10 @@ Result<Values> LowerQLinearMatMul(OnnxLowering& b) {
   ValueId a_scale = b.in(1);
   const PartialShape shape = b.in_fact(1).shape;
   const bool rows = shape.ranked() && shape.rank() == 1 && shape[0].size != 1;
-  if (rows) {
+  const PartialShape a = b.in_fact(0).shape;
+  if (a.ranked() && a.rank() == 1) {  // one row, whatever size the file leaves open
+    ONCILLA_ASSIGN(a_scale, b.ToScalar(a_scale, "a_scale"));
+  } else if (rows) {
     ONCILLA_ASSIGN(a_scale, b.Unsqueeze(a_scale, {1}, "a_scale"));
   }
   ONCILLA_ASSIGN(ValueId scale, b.Add("Mul", {}, {a_scale, b.in(4)}, "scales"));

@@ -50,6 +50,9 @@ Result<Values> LowerWindow(OnnxLowering& b) {
 
 constexpr int64_t kMostPoints = 2048;
 
+// The type in which waves are made, before they are cast to the signal's.
+DType WavesType(DType signal) { return signal == DType::kF64 ? signal : DType::kF32; }
+
 // The number of parts in the last axis: 1 for real numbers, 2 for complex ones.
 Result<int64_t> PartsOf(OnnxLowering& b, int rank) {
   const PartialShape shape = b.in_fact(0).shape;
@@ -275,7 +278,7 @@ Result<Values> LowerDft(OnnxLowering& b) {
   };
   const ReshapeAttrs zeros = {.zero_copies = true};
   ONCILLA_ASSIGN(x, b.Add(zeros, {x, with({points * parts})}, "points"));
-  const Tensor matrix = FourierMatrix(DType::kF32, points, parts, bins, inverse);
+  const Tensor matrix = FourierMatrix(WavesType(dtype), points, parts, bins, inverse);
   ONCILLA_ASSIGN(const ValueId waves,
                  b.Cast(b.Constant(matrix.Reshaped({points * parts, bins * 2})), dtype, "waves"));
   ONCILLA_ASSIGN(ValueId y, b.Add("MatMul", {}, {x, waves}, "bins"));
@@ -365,7 +368,7 @@ Result<Values> LowerStft(OnnxLowering& b) {
     return InvalidArgument("the signal has rank ", rank);
   }
   const int64_t bins = onesided ? points / 2 + 1 : points;
-  const Tensor matrix = FourierMatrix(DType::kF32, points, parts, bins, false);
+  const Tensor matrix = FourierMatrix(WavesType(b.dtype()), points, parts, bins, false);
   ONCILLA_ASSIGN(ValueId filter, b.Cast(b.Constant(matrix.Reshaped({points, parts, bins * 2})),
                                         b.dtype(), "waves"));
   if (b.has(2)) {
