@@ -202,7 +202,7 @@ Result<std::shared_ptr<HostLine>> Executor::FindOrMakeLine(std::shared_ptr<const
                        " takes no queues of the application's");
   }
   ONCILLA_ASSIGN(auto wrapped, line->objects->WrapQueue(queue));
-  const InstanceOptions options{pools_, owner_, options_.links, options_.abandoned_bytes};
+  const InstanceOptions options{pools_, owner_, options_.links, options_.abandoned_bytes, results_};
   auto instance = Instance::Create(plan, devices_, options, RunControl());
   if (instance.status().code() == Code::kResourceExhausted) {
     DropIdle();

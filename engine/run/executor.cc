@@ -219,7 +219,8 @@ Result<std::unique_ptr<Instance>> Executor::Acquire(Entry& entry, const RunContr
   }
   // Fenced, so that even after an exception `alive` counts the instances correctly.
   const auto make = [&] {
-    const InstanceOptions options{pools_, owner_, options_.links, options_.abandoned_bytes};
+    const InstanceOptions options{pools_, owner_, options_.links, options_.abandoned_bytes,
+                                  results_};
     return Instance::Create(entry.plan, devices_, options, control);
   };
   auto instance = Fenced(make);
@@ -261,6 +262,7 @@ Status Executor::LookAfterLate(const RunControl& control) {
 void Executor::DropIdle() {
   for (const auto& [name, function] : functions_) function->DropIdle();
   CloseLines(/*all=*/false);
+  results_->Clear();
   std::vector<std::unique_ptr<Instance>> dropped;
   MutexLock lock(&mutex_);
   for (const EntryPtr& entry : entries_) {

@@ -139,6 +139,7 @@ class Executor {
   const std::vector<Pool*> pools_;
   const OwnerId owner_;
   const ExecutorOptions options_;
+  const std::shared_ptr<ResultMemory> results_ = std::make_shared<ResultMemory>();
   std::map<std::string, std::unique_ptr<Executor>, std::less<>> functions_;
   mutable Mutex mutex_;
   std::list<EntryPtr> entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first

@@ -55,6 +55,7 @@ Result<std::unique_ptr<Instance>> Instance::Create(std::shared_ptr<const Plan> p
   state.links = options.links;
   state.owner = options.owner;
   state.abandoned_bytes = options.abandoned_bytes;
+  state.results = options.results;
   state.arenas.resize(devices.size());
   state.queues.resize(devices.size());
   state.last.resize(devices.size());

@@ -13,6 +13,7 @@
 #include "engine/compile/run_control.h"
 #include "engine/memory/pool.h"
 #include "engine/run/device_tensor.h"
+#include "engine/tensor/result_memory.h"
 
 namespace oncilla {
 
@@ -82,6 +83,7 @@ struct InstanceOptions {
   OwnerId owner = kNoOwner;
   std::span<const std::shared_ptr<DeviceLink>> links = {};  // one per device, for what stays there
   std::shared_ptr<std::atomic<int64_t>> abandoned_bytes = nullptr;  // see ExecutorOptions
+  std::shared_ptr<ResultMemory> results = nullptr;                  // null: none is kept
 };
 
 class Instance {

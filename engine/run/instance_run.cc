@@ -94,13 +94,18 @@ class Instance::Walk {
     state_.outputs.clear();
     state_.host_regions.clear();
     for (const RunValue& v : state_.inputs) AddExternal(v);
+    int64_t allocated = 0;
     for (const SegmentOutput& output : plan_.outputs) {
       const Graph& graph = plan_.compiled->graph;
       ONCILLA_ASSIGN(RunValue v, FencedAtNode([&] { return MakeOutput(output); },
                                               graph.node(graph.value(output.value).producer)));
       AddExternal(v);
+      if (!v.on_device() && v.host().unshared()) {
+        allocated = SaturatingAdd(allocated, output.desc.bytes());
+      }
       state_.outputs.push_back(std::move(v));
     }
+    if (state_.results != nullptr) state_.results->Expect(allocated);
     return Status();
   }
 
@@ -129,7 +134,7 @@ class Instance::Walk {
     }
     const std::span<std::byte> target = HostTargetOf(output);
     if (target.data() != nullptr) return RunValue(Tensor::View(output.desc, target, nullptr));
-    ONCILLA_ASSIGN(Tensor t, Tensor::Allocate(output.desc));
+    ONCILLA_ASSIGN(Tensor t, Tensor::AllocateResult(output.desc, state_.results));
     return RunValue(std::move(t));
   }
 

@@ -35,6 +35,7 @@ struct Instance::State {
   std::vector<RunValue> outputs;
   std::vector<std::unique_ptr<HostRegion>> host_regions;
   std::shared_ptr<std::atomic<int64_t>> abandoned_bytes;
+  std::shared_ptr<ResultMemory> results;
 
   int64_t bytes() const {
     int64_t sum = 0;

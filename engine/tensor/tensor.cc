@@ -7,6 +7,7 @@
 #include "engine/base/free_memory.h"
 #include "engine/base/work_limits.h"
 #include "engine/tensor/numbers.h"
+#include "engine/tensor/result_memory.h"
 #include "engine/tensor/tensor_list.h"
 
 namespace oncilla {
@@ -21,42 +22,41 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-// Frees a tensor's memory and returns its bytes to the account that was charged for them.
+// Frees a tensor's memory, or gives it to be kept, and returns its bytes to the account that was
+// charged for them.
 struct FreeCounted {
   std::shared_ptr<HostAccount> account;
   int64_t bytes = 0;
-  void* allocated = nullptr;
+  ResultMemory::Block block;
+  std::weak_ptr<ResultMemory> kept;
   void operator()(const void*) const {
-    std::free(allocated);
+    if (const auto keeper = kept.lock()) {
+      keeper->Keep(block);
+    } else {
+      std::free(block.allocated);
+    }
     if (account != nullptr) account->Give(bytes);
   }
 };
 
-// Zeroed memory. `data` is the aligned address within `allocated`, which is null if the allocation
-// failed. Memory fresh from the system is known to be zero, so `filled` is set and nothing is
-// written here. A very large block is left for the caller to fill: touching its pages might outlast
-// a deadline.
-struct Zeros {
-  void* allocated = nullptr;
-  void* data = nullptr;
-  bool filled = false;
-};
-Zeros AllocateZeros(int64_t bytes) {
+// Takes memory for block.bytes and says whether its first `bytes` are zero. Memory fresh from the
+// system is known to be, so nothing is written to it here. A very large block is left for the
+// caller to fill: touching its pages might outlast a deadline. block.allocated is null afterwards
+// if there is no memory.
+bool AllocateZeros(int64_t bytes, ResultMemory::Block& block) {
   constexpr int64_t kLeast = int64_t{128} << 10, kLarge = int64_t{4} << 20;
   constexpr int64_t kMost = int64_t{256} << 20;
-  Zeros zeros;
   if (bytes < kLeast || bytes > kMost) {
-    zeros.data = std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment);
-    zeros.allocated = zeros.data;
-    return zeros;
+    block.data = std::aligned_alloc(kAlignment, (block.bytes / kAlignment + 1) * kAlignment);
+    block.allocated = block.data;
+    return false;
   }
-  zeros.allocated = std::calloc(static_cast<size_t>(bytes + 2 * kAlignment), 1);
-  if (zeros.allocated == nullptr) return zeros;
-  const auto first = reinterpret_cast<uintptr_t>(zeros.allocated);
-  zeros.data = reinterpret_cast<void*>((first + kAlignment - 1) / kAlignment * kAlignment);
-  zeros.filled = true;
-  bytes < kLarge ? AskForPages(zeros.data, bytes) : AskForLargePages(zeros.data, bytes);
-  return zeros;
+  block.allocated = std::calloc(static_cast<size_t>(block.bytes + 2 * kAlignment), 1);
+  if (block.allocated == nullptr) return false;
+  const auto first = reinterpret_cast<uintptr_t>(block.allocated);
+  block.data = reinterpret_cast<void*>((first + kAlignment - 1) / kAlignment * kAlignment);
+  bytes < kLarge ? AskForPages(block.data, bytes) : AskForLargePages(block.data, bytes);
+  return true;
 }
 
 struct CountedStrings {
@@ -70,7 +70,14 @@ std::ostream& operator<<(std::ostream& out, const TensorDesc& desc) {
   return out << desc.dtype << desc.shape;
 }
 
-Result<Tensor> Tensor::Allocate(TensorDesc desc) {
+Result<Tensor> Tensor::Allocate(TensorDesc desc) { return AllocateFrom(std::move(desc), nullptr); }
+
+Result<Tensor> Tensor::AllocateResult(TensorDesc desc, const std::shared_ptr<ResultMemory>& kept) {
+  const bool worth = kept != nullptr && desc.bytes() >= ResultMemory::kLeast;
+  return AllocateFrom(std::move(desc), worth ? &kept : nullptr);
+}
+
+Result<Tensor> Tensor::AllocateFrom(TensorDesc desc, const std::shared_ptr<ResultMemory>* kept) {
   if (desc.dtype == DType::kString) {
     const auto count = static_cast<size_t>(desc.elements());
     if (desc.elements() > (int64_t{1} << 32)) return Exhausted("a tensor of ", count, " strings");
@@ -81,21 +88,31 @@ Result<Tensor> Tensor::Allocate(TensorDesc desc) {
     return Strings(desc.shape, std::move(values));
   }
   const int64_t bytes = desc.bytes();
-  Zeros zeros;
   const std::shared_ptr<HostAccount>& account = WorkScope::Current().memory;
   if (account != nullptr) {
     ONCILLA_TRY(In(account->Take(bytes), StrCat("no host memory for ", desc)));
   }
-  if (bytes <= (int64_t{1} << 46)) zeros = AllocateZeros(bytes);
-  if (zeros.data == nullptr) {
+  FreeCounted free{account, bytes, {}, {}};
+  bool written = false;
+  if (kept != nullptr) {
+    free.kept = *kept;
+    free.block = (*kept)->Take(bytes);
+    written = free.block.allocated != nullptr;
+  }
+  if (!written && bytes <= (int64_t{1} << 46)) {
+    free.block.bytes = kept != nullptr ? ResultMemory::Rounded(bytes) : bytes;
+    written = AllocateZeros(bytes, free.block);
+  }
+  if (free.block.data == nullptr) {
     if (account != nullptr) account->Give(bytes);
     return Exhausted("no host memory for ", desc, " (", bytes, " bytes)");
   }
   Tensor t;
-  t.owner_ = std::shared_ptr<const void>(zeros.data, FreeCounted{account, bytes, zeros.allocated});
-  if (!zeros.filled) ONCILLA_TRY(FillWithZeros(zeros.data, bytes));
+  void* const data = free.block.data;
+  t.owner_ = std::shared_ptr<const void>(data, std::move(free));
+  if (!written) ONCILLA_TRY(FillWithZeros(data, bytes));
   t.desc_ = std::move(desc);
-  t.data_ = static_cast<const std::byte*>(zeros.data);
+  t.data_ = static_cast<const std::byte*>(data);
   t.size_ = static_cast<size_t>(bytes);
   t.allocated_ = true;
   return t;

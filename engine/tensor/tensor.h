@@ -33,6 +33,7 @@ struct TensorDesc {
 };
 std::ostream& operator<<(std::ostream& out, const TensorDesc& desc);  // f32[1,3]
 
+class ResultMemory;
 class TensorList;
 
 class Tensor {
@@ -41,6 +42,9 @@ class Tensor {
 
   // Zero-filled, aligned to 64 bytes. Fails with ResourceExhausted when the host has no room.
   static Result<Tensor> Allocate(TensorDesc desc);
+  // For a result that is written to as a whole: in memory that `kept` has, or comes to have when
+  // the tensor is gone. Not zero-filled in the former.
+  static Result<Tensor> AllocateResult(TensorDesc desc, const std::shared_ptr<ResultMemory>& kept);
   // Shares `bytes`, which must stay alive and unchanged as long as `owner` does; they must be
   // desc.bytes() long. They may be unaligned: read them through As() only where aligned().
   static Tensor View(TensorDesc desc, std::span<const std::byte> bytes,
@@ -92,6 +96,8 @@ class Tensor {
   Tensor Reshaped(Shape shape) const;
 
  private:
+  static Result<Tensor> AllocateFrom(TensorDesc desc, const std::shared_ptr<ResultMemory>* kept);
+
   TensorDesc desc_;
   std::shared_ptr<const void> owner_;
   const std::byte* data_ = nullptr;
