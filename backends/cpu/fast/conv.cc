@@ -1,5 +1,5 @@
 // The fast Conv for float and for 16-bit floats: one product per group, over an input padded once;
-// or Winograd's way, or depthwise.
+// or Winograd's way, by groups of few channels, or depthwise.
 //
 // See engine/ops/nn/conv_product.h for how a convolution is a product; a 1x1 one is a plain one.
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "backends/cpu/fast/depthwise.h"
 #include "backends/cpu/fast/fast.h"
 #include "backends/cpu/fast/fused_convs.h"
+#include "backends/cpu/fast/grouped.h"
 #include "backends/cpu/fast/packed_form.h"
 #include "backends/cpu/fast/winograd.h"
 #include "backends/cpu/gemm/gemm.h"
@@ -38,6 +39,28 @@ class DepthwiseConv : public CpuKernel {
   Status Run(const Args& args) const override {
     RunDepthwise(args.threads, Depthwise<T>{g_, args.In<T>(0), args.In<T>(1), args.Out<T>(0),
                                             EpilogueOf<T>(args, activation_)});
+    return Status();
+  }
+
+ private:
+  const WindowGeometry g_;
+  const Activation activation_;
+};
+
+class GroupedConv : public CpuKernel {
+ public:
+  GroupedConv(const NodeView& node, const WindowGeometry& g, Activation activation)
+      : CpuKernel(node), g_(g), activation_(activation) {}
+  std::string description() const override {
+    const WindowAxis &height = g_.axis[1], &width = g_.axis[2];
+    return StrCat("groups of ", g_.in_channels / g_.groups, " to ", g_.out_channels / g_.groups,
+                  " ", height.kernel, 'x', width.kernel, " step ", height.stride, 'x',
+                  width.stride);
+  }
+
+  Status Run(const Args& args) const override {
+    RunGrouped(args.threads, Grouped{g_, args.In<float>(0), args.In<float>(1), args.Out<float>(0),
+                                     EpilogueOf<float>(args, activation_)});
     return Status();
   }
 
@@ -214,6 +237,12 @@ bool IsDepthwise(const ConvAttrs& attrs, const Shape& filter) {
   return attrs.groups > 1 && filter[filter.rank() - 2] == 1 && filter.back() == attrs.groups;
 }
 
+// By the filter alone, too: several groups of few channels.
+bool HasNarrowGroups(const ConvAttrs& attrs, const TensorDesc& filter) {
+  return attrs.groups > 1 && filter.dtype == DType::kF32 &&
+         AreNarrowGroups(filter.shape[filter.rank() - 2], filter.shape.back() / attrs.groups);
+}
+
 template <class T, class Packed>
 Result<std::unique_ptr<CpuKernel>> MakeConvOf(const NodeView& node, const ConvAttrs& attrs,
                                               Activation activation) {
@@ -223,6 +252,9 @@ Result<std::unique_ptr<CpuKernel>> MakeConvOf(const NodeView& node, const ConvAt
   }
   const bool packed = node.inputs[1].constant;
   if constexpr (std::is_same_v<T, float>) {
+    if (HasNarrowGroups(attrs, node.inputs[1].desc())) {
+      return std::unique_ptr<CpuKernel>(std::make_unique<GroupedConv>(node, g, activation));
+    }
     const int tile = Winograd::TileFor(attrs, node.inputs[1].desc().shape);
     if (packed && tile != 0) {
       return std::unique_ptr<CpuKernel>(std::make_unique<WinogradConv>(node, g, activation, tile));
@@ -250,7 +282,7 @@ Result<CpuPacking> ConvPacking(const NodeView& node, int input) {
   const TensorDesc desc = fact.desc();
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ConvAttrs>(*node.attrs));
   if (input != 1 || !IsCarried(desc.dtype) || desc.elements() == 0 ||
-      IsDepthwise(attrs, desc.shape)) {
+      IsDepthwise(attrs, desc.shape) || HasNarrowGroups(attrs, desc)) {
     return CpuPacking{"dense", desc.bytes(), nullptr};
   }
   if (const int tile = Winograd::TileFor(attrs, desc.shape);

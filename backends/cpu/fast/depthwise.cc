@@ -13,13 +13,11 @@
 
 #include "backends/cpu/fast/depthwise.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "absl/container/inlined_vector.h"
-#include "backends/cpu/activation.inl.h"
 #include "backends/cpu/even_parts.h"
+#include "backends/cpu/fast/finish.inl.h"
+#include "backends/cpu/fast/window_rows.h"
 #include "backends/cpu/vector.inl.h"
 #include "hwy/highway.h"
 
@@ -36,40 +34,8 @@ struct DepthwiseRow {
   const T* const* inputs;
   const T* const* filters;
   int rows;
-  const T* residual;
-  T* y;
-  Vector low, high;
-  bool curved;
+  Finisher<T> end;
 };
-
-template <class T>
-HWY_INLINE void Finish(const DepthwiseRow<T>& r, Vector sum, int64_t at, int64_t count) {
-  if (r.residual != nullptr) sum = hn::Add(sum, LoadSome(r.residual + at, count));
-  sum = Bounded(r.low, r.high, sum);
-  if (r.curved) sum = CallActivate(Floats(), r.d.epilogue.activation, sum);
-  StoreSome(sum, r.y + at, count);
-}
-
-// Finishes neighbouring pixels from `at` on, in whole vectors; one call applies the activation to
-// all of them.
-template <int kPixels, class T>
-HWY_INLINE void FinishPixels(const DepthwiseRow<T>& r, const Vector (&sum)[kPixels], int64_t at) {
-  if (!r.curved) {
-    ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) Finish(r, sum[p], at + p * r.channels, kLanes);
-    return;
-  }
-  constexpr Floats d;
-  HWY_ALIGN float sums[kPixels * kLanes];
-  ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
-    Vector v = sum[p];
-    if (r.residual != nullptr) v = hn::Add(v, LoadAll(r.residual + at + p * r.channels));
-    hn::Store(v, d, sums + p * kLanes);
-  }
-  CallActivate(d, r.d.epilogue.activation, sums, kPixels);
-  ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
-    StoreAll(hn::Load(d, sums + p * kLanes), r.y + at + p * r.channels);
-  }
-}
 
 // One pixel with any window.
 template <class T>
@@ -84,7 +50,7 @@ HWY_INLINE void OnePixel(const DepthwiseRow<T>& r, int64_t o, int64_t c, int64_t
       sum = hn::MulAdd(LoadSome(x, count), LoadSome(r.filters[i] + k * r.channels + c, count), sum);
     }
   }
-  Finish(r, sum, o * r.channels + c, count);
+  r.end.One(sum, o * r.channels + c, count);
 }
 
 // Four pixels from `o` on; windows of any width that lie inside the input.
@@ -106,10 +72,10 @@ HWY_INLINE void FourPixels(const DepthwiseRow<T>& r, int64_t o, int64_t c) {
     }
   }
   const int64_t at = o * r.channels + c;
-  Finish(r, s0, at, kLanes);
-  Finish(r, s1, at + r.channels, kLanes);
-  Finish(r, s2, at + 2 * r.channels, kLanes);
-  Finish(r, s3, at + 3 * r.channels, kLanes);
+  r.end.One(s0, at, kLanes);
+  r.end.One(s1, at + r.channels, kLanes);
+  r.end.One(s2, at + 2 * r.channels, kLanes);
+  r.end.One(s3, at + 3 * r.channels, kLanes);
 }
 
 // Windows three wide, not dilated, kStride apart: pixels from `o` to `end` that all lie inside.
@@ -142,7 +108,7 @@ HWY_INLINE int64_t ThreeWide(const DepthwiseRow<T>& r, int64_t o, int64_t end, i
         }
       }
     }
-    FinishPixels(r, sum, o * r.channels + c);
+    r.end.Pixels(sum, o * r.channels + c, r.channels);
   }
   return o;
 }
@@ -193,8 +159,8 @@ HWY_INLINE int64_t ThreeWidePair(const DepthwiseRow<T>& upper, const DepthwiseRo
         }
       }
     }
-    FinishPixels(upper, sum[0], o * upper.channels + c);
-    FinishPixels(lower, sum[1], o * upper.channels + c);
+    upper.end.Pixels(sum[0], o * upper.channels + c, upper.channels);
+    lower.end.Pixels(sum[1], o * upper.channels + c, upper.channels);
   }
   return o;
 }
@@ -226,7 +192,7 @@ HWY_INLINE void FiveWidePixels(const DepthwiseRow<T>& r, int64_t o, int64_t c) {
       }
     }
   }
-  FinishPixels(r, sum, o * r.channels + c);
+  r.end.Pixels(sum, o * r.channels + c, r.channels);
 }
 
 // A whole row of such windows.
@@ -253,10 +219,7 @@ inline bool IsPair(const WindowGeometry& g, int64_t oh) {
 template <class T>
 void RunRow(const DepthwiseRow<T>& r, const DepthwiseRow<T>* lower) {
   const WindowAxis& width = r.width;
-  // Pixels [first, last) have their whole window inside the input.
-  const int64_t room = width.in + width.pad_begin - width.extent();
-  const int64_t last = room < 0 ? 0 : std::min(width.out, room / width.stride + 1);
-  const int64_t first = std::min((width.pad_begin + width.stride - 1) / width.stride, last);
+  const auto [first, last] = InnerPixels(width);
   const bool three = width.kernel == 3 && width.dilation == 1;
   const bool five = width.kernel == 5 && width.dilation == 1 && width.stride <= 2;
   const auto one_by_one = [&](int64_t o, int64_t end, int64_t c, int64_t count) HWY_ATTR {
@@ -285,39 +248,12 @@ void RunRow(const DepthwiseRow<T>& r, const DepthwiseRow<T>* lower) {
   if (c < r.channels) one_by_one(0, width.out, c, r.channels - c);
 }
 
-// The rows of input that the windows of an output row see, with their rows of the filter.
-template <class T>
-struct SeenRows {
-  absl::InlinedVector<const T*, 16> inputs, filters;
-
-  SeenRows(const Depthwise<T>& d, int64_t row) {
-    const WindowAxis &depth = d.geometry.axis[0], &height = d.geometry.axis[1];
-    const WindowAxis& width = d.geometry.axis[2];
-    const int64_t channels = d.geometry.in_channels;
-    const int64_t oh = row % height.out, od = row / height.out % depth.out;
-    const int64_t sample = row / height.out / depth.out;
-    const auto td = depth.Seen(od), th = height.Seen(oh);
-    for (int64_t kd = td.begin; kd < td.end; ++kd) {
-      const int64_t at = sample * depth.in + depth.start(od) + kd * depth.dilation;
-      for (int64_t kh = th.begin; kh < th.end; ++kh) {
-        const int64_t h = height.start(oh) + kh * height.dilation;
-        const int64_t line = d.ring > 0 ? (h + height.pad_begin) % d.ring : at * height.in + h;
-        inputs.push_back(d.x + line * width.in * channels);
-        filters.push_back(d.filter + (kd * height.kernel + kh) * width.kernel * channels);
-      }
-    }
-  }
-};
-
 // Output rows [begin, end), counted over samples, depth and height.
 template <class T>
 void RowsOf(const Depthwise<T>& d, int64_t begin, int64_t end) {
   const WindowAxis& width = d.geometry.axis[2];
   const int64_t channels = d.geometry.in_channels, height = d.geometry.axis[1].out;
-  const Activation activation = d.epilogue.activation;
-  const bool bounded = activation == Activation::kRelu || activation == Activation::kRelu6;
-  constexpr float kInf = std::numeric_limits<float>::infinity();
-  constexpr Floats tag;
+  const int64_t filter_row = width.kernel * channels;
   const auto row_of = [&](const SeenRows<T>& seen, int64_t row) HWY_ATTR {
     const int64_t at = (row - d.first) * width.out * channels;
     return DepthwiseRow<T>{d,
@@ -325,17 +261,13 @@ void RowsOf(const Depthwise<T>& d, int64_t begin, int64_t end) {
                            channels,
                            seen.inputs.data(),
                            seen.filters.data(),
-                           static_cast<int>(seen.inputs.size()),
-                           d.epilogue.residual != nullptr ? d.epilogue.residual + at : nullptr,
-                           d.y + at,
-                           hn::Set(tag, bounded ? 0 : -kInf),
-                           hn::Set(tag, activation == Activation::kRelu6 ? 6 : kInf),
-                           activation != Activation::kNone && !bounded};
+                           seen.count(),
+                           Finisher<T>(d.epilogue, d.y, at)};
   };
   for (int64_t row = begin; row < end;) {
-    const SeenRows<T> seen(d, row);
+    const SeenRows<T> seen(d.geometry, d.x, d.filter, filter_row, row, d.ring);
     if (row + 1 < end && IsPair(d.geometry, row % height)) {
-      const SeenRows<T> seen_below(d, row + 1);
+      const SeenRows<T> seen_below(d.geometry, d.x, d.filter, filter_row, row + 1, d.ring);
       const DepthwiseRow<T> lower = row_of(seen_below, row + 1);
       RunRow(row_of(seen, row), &lower);
       row += 2;

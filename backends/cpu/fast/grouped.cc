@@ -1,0 +1,248 @@
+// Convolution of narrow groups by output rows, once per instruction set.
+//
+// A vector of output channels belongs to a few groups; the inputs of these are neighbours, and fit
+// into one or two vectors. For the i-th input channel of each group, a table of lanes brings every
+// output channel the input of its group:
+//
+//   groups of 4, 16 lanes, i = 1:  inputs   0 1 2 3  4 5 6 7  8 9 ..
+//                                  lookup   1 1 1 1  5 5 5 5  9 9 ..
+//
+// so that one multiplication by filter[tap][i][channels] serves all of them. Neighbouring pixels
+// share a lookup where the window is three wide (ThreeWide); others share the load of the filter.
+// Taps outside the input are left out.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/fast/grouped.cc"
+// clang-format off
+#include "backends/cpu/simd.h"
+// clang-format on
+
+#include "backends/cpu/fast/grouped.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/even_parts.h"
+#include "backends/cpu/fast/finish.inl.h"
+#include "backends/cpu/fast/window_rows.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oncilla::cpu::HWY_NAMESPACE {
+
+constexpr int64_t kMostInputs = 2 * kLanes;  // of the groups of a vector
+
+// What a row of outputs needs for one vector of channels.
+struct GroupedRow {
+  const WindowAxis& width;
+  int64_t in_channels, out_channels, each;  // each: inputs of a group
+  // Behind `base`, the first input of the vector's groups, `left` channels of a pixel remain.
+  int64_t channel, count, base, left;
+  const int32_t (*lanes)[kLanes];  // [each]: the input of every lane, from `base` on
+  const float* const* inputs;
+  const float* const* filters;
+  int rows;
+  Vector bias;
+  const Finisher<float>& end;
+};
+
+// The inputs of a pixel, of which kTwo vectors are needed, or one.
+template <bool kTwo>
+struct Inputs {
+  Vector first, second;
+  HWY_INLINE Inputs(const float* x, int64_t left) : first(LoadSome(x, left)) {
+    second = kTwo && left > kLanes ? LoadSome(x + kLanes, left - kLanes) : hn::Zero(Floats());
+  }
+};
+
+// For an input channel of each group, which input every lane takes.
+template <bool kTwo>
+struct Lookup {
+  decltype(hn::SetTableIndices(Floats(), static_cast<const int32_t*>(nullptr))) lanes;
+  hn::Mask<Floats> from_second;
+
+  HWY_INLINE explicit Lookup(const int32_t (&table)[kLanes]) {
+    const hn::RebindToSigned<Floats> d;
+    const auto inputs = hn::LoadU(d, table);
+    HWY_ALIGN int32_t within[kLanes];
+    hn::Store(hn::And(inputs, hn::Set(d, kLanes - 1)), d, within);
+    lanes = hn::SetTableIndices(Floats(), within);
+    from_second = hn::RebindMask(Floats(), hn::Gt(inputs, hn::Set(d, kLanes - 1)));
+  }
+  HWY_INLINE Vector operator()(const Inputs<kTwo>& in) const {
+    const Vector first = hn::TableLookupLanes(in.first, lanes);
+    if constexpr (!kTwo) return first;
+    return hn::IfThenElse(from_second, hn::TableLookupLanes(in.second, lanes), first);
+  }
+};
+
+HWY_INLINE Vector FilterAt(const GroupedRow& r, const float* row, int64_t tap, int64_t i) {
+  return LoadSome(row + (tap * r.each + i) * r.out_channels + r.channel, r.count);
+}
+
+// Stores pixels from `o` on.
+template <int kPixels>
+HWY_INLINE void FinishRow(const GroupedRow& r, const Vector (&sum)[kPixels], int64_t o) {
+  const int64_t at = o * r.out_channels + r.channel;
+  if (r.count == kLanes) {
+    r.end.Pixels(sum, at, r.out_channels);
+  } else {
+    ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
+      r.end.One(sum[p], at + p * r.out_channels, r.count);
+    }
+  }
+}
+
+// kPixels from `o` on, with the taps [begin, end) of any window.
+template <bool kTwo, int kPixels>
+HWY_INLINE void AnyWindow(const GroupedRow& r, int64_t o, int64_t begin, int64_t end) {
+  Vector sum[kPixels];
+  ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) sum[p] = r.bias;
+  const int64_t step = r.width.stride * r.in_channels;
+  for (int row = 0; row < r.rows; ++row) {
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t at = r.width.start(o) + k * r.width.dilation;
+      const float* x = r.inputs[row] + at * r.in_channels + r.base;
+      for (int64_t i = 0; i < r.each; ++i) {
+        const Vector w = FilterAt(r, r.filters[row], k, i);
+        const Lookup<kTwo> lookup(r.lanes[i]);
+        ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
+          const Inputs<kTwo> in(x + p * step, r.left);
+          sum[p] = hn::MulAdd(lookup(in), w, sum[p]);
+        }
+      }
+    }
+  }
+  FinishRow(r, sum, o);
+}
+
+// Windows three wide, not dilated, kStride apart: pixels from `o` to `end` that all lie inside.
+// Returns the first pixel that it left.
+template <bool kTwo, int kStride, int kPixels>
+HWY_INLINE int64_t ThreeWide(const GroupedRow& r, int64_t o, int64_t end) {
+  constexpr int kInputs = (kPixels - 1) * kStride + 3;
+  for (; o + kPixels <= end; o += kPixels) {
+    Vector sum[kPixels];
+    ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) sum[p] = r.bias;
+    for (int row = 0; row < r.rows; ++row) {
+      const float* x = r.inputs[row] + r.width.start(o) * r.in_channels + r.base;
+      for (int64_t i = 0; i < r.each; ++i) {
+        Vector w[3];
+        ONCILLA_UNROLL for (int k = 0; k < 3; ++k) w[k] = FilterAt(r, r.filters[row], k, i);
+        const Lookup<kTwo> lookup(r.lanes[i]);
+        ONCILLA_UNROLL for (int j = 0; j < kInputs; ++j) {
+          const Inputs<kTwo> in(x + j * r.in_channels, r.left);
+          const Vector v = lookup(in);
+          ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
+            const int k = j - p * kStride;
+            if (k >= 0 && k < 3) sum[p] = hn::MulAdd(v, w[k], sum[p]);
+          }
+        }
+      }
+    }
+    FinishRow(r, sum, o);
+  }
+  return o;
+}
+
+template <bool kTwo>
+void RunPixels(const GroupedRow& r) {
+  const WindowAxis& width = r.width;
+  const InnerPixels inner(width);
+  const auto one_by_one = [&](int64_t o, int64_t end) HWY_ATTR {
+    for (; o < end; ++o) {
+      const auto taps = width.Seen(o);
+      AnyWindow<kTwo, 1>(r, o, taps.begin, taps.end);
+    }
+  };
+  one_by_one(0, inner.first);
+  int64_t o = inner.first;
+  if (width.kernel == 3 && width.dilation == 1 && width.stride == 1) {
+    o = ThreeWide<kTwo, 1, 8>(r, o, inner.last);
+    o = ThreeWide<kTwo, 1, 4>(r, o, inner.last);
+  } else if (width.kernel == 3 && width.dilation == 1 && width.stride == 2) {
+    o = ThreeWide<kTwo, 2, 4>(r, o, inner.last);
+  }
+  for (; o + 4 <= inner.last; o += 4) AnyWindow<kTwo, 4>(r, o, 0, width.kernel);
+  one_by_one(o, width.out);
+}
+
+// Output rows [begin, end), counted over samples, depth and height.
+void GroupedRows(const Grouped& g, int64_t begin, int64_t end) {
+  const WindowGeometry& geometry = g.geometry;
+  const WindowAxis& width = geometry.axis[2];
+  const int64_t in = geometry.in_channels, out = geometry.out_channels;
+  const int64_t in_each = in / geometry.groups, out_each = out / geometry.groups;
+  const float* bias = g.epilogue.bias;
+  for (int64_t channel = 0; channel < out; channel += kLanes) {
+    const int64_t count = std::min<int64_t>(kLanes, out - channel);
+    const int64_t base = channel / out_each * in_each;
+    const int64_t used = ((channel + count - 1) / out_each + 1) * in_each - base;
+    int32_t lanes[kMostInputs][kLanes] = {};
+    for (int64_t i = 0; i < in_each; ++i) {
+      for (int64_t lane = 0; lane < count; ++lane) {
+        const int64_t input = (channel + lane) / out_each * in_each + i - base;
+        lanes[i][lane] = static_cast<int32_t>(input);
+      }
+    }
+    for (int64_t row = begin; row < end; ++row) {
+      const SeenRows<float> seen(geometry, g.x, g.filter, width.kernel * in_each * out, row);
+      const Finisher<float> finisher(g.epilogue, g.y, row * width.out * out);
+      const GroupedRow r = {width,
+                            in,
+                            out,
+                            in_each,
+                            channel,
+                            count,
+                            base,
+                            in - base,
+                            lanes,
+                            seen.inputs.data(),
+                            seen.filters.data(),
+                            seen.count(),
+                            bias != nullptr ? LoadSome(bias + channel, count) : hn::Zero(Floats()),
+                            finisher};
+      used > kLanes ? RunPixels<true>(r) : RunPixels<false>(r);
+    }
+  }
+}
+
+// The vectors of output channels that begin anywhere in a group touch the most groups where the
+// first of them gives one channel alone.
+bool NarrowGroups(int64_t in_each, int64_t out_each) {
+  if (out_each > kLanes || in_each > kMostInputs) return false;
+  const bool whole = kLanes % out_each == 0;
+  const int64_t groups = whole ? kLanes / out_each : (kLanes + out_each - 2) / out_each + 1;
+  return groups * in_each <= kMostInputs;
+}
+
+}  // namespace oncilla::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oncilla::cpu {
+
+namespace {
+
+HWY_EXPORT(GroupedRows);
+HWY_EXPORT(NarrowGroups);
+
+}  // namespace
+
+bool AreNarrowGroups(int64_t in_each, int64_t out_each) {
+  return in_each > 0 && out_each > 0 && HWY_DYNAMIC_DISPATCH(NarrowGroups)(in_each, out_each);
+}
+
+void RunGrouped(const Threads& threads, const Grouped& grouped) {
+  const WindowGeometry& g = grouped.geometry;
+  const int64_t rows = g.batch * g.axis[0].out * g.axis[1].out;
+  const int64_t work = g.axis[2].out * g.out_channels * g.taps() * (g.in_channels / g.groups);
+  // A part is worth some microseconds.
+  const double parts = static_cast<double>(rows) * static_cast<double>(work) / 300'000;
+  ForParts(threads, rows, EvenParts(threads, rows, static_cast<int64_t>(std::ceil(parts))),
+           [&](int64_t begin, int64_t end, int) {
+             HWY_DYNAMIC_DISPATCH(GroupedRows)(grouped, begin, end);
+           });
+}
+
+}  // namespace oncilla::cpu
+#endif
