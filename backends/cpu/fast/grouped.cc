@@ -7,9 +7,9 @@
 //   groups of 4, 16 lanes, i = 1:  inputs   0 1 2 3  4 5 6 7  8 9 ..
 //                                  lookup   1 1 1 1  5 5 5 5  9 9 ..
 //
-// so that one multiplication by filter[tap][i][channels] serves all of them. Neighbouring pixels
-// share a lookup where the window is three wide (ThreeWide); others share the load of the filter.
-// Taps outside the input are left out.
+// so that one multiplication by filter[tap][i][channels] serves all of them. Of a single group it
+// is the same input for all lanes. Neighbouring pixels share a lookup where the window is three
+// wide (ThreeWide); others share the load of the filter. Taps outside the input are left out.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/grouped.cc"
 // clang-format off
@@ -31,13 +31,30 @@ namespace oncilla::cpu::HWY_NAMESPACE {
 
 constexpr int64_t kMostInputs = 2 * kLanes;  // of the groups of a vector
 
+// Where the inputs of a vector's groups are.
+enum class Reach { kOneGroup, kOneVector, kTwoVectors };
+
+// For an input channel of each group, which input every lane takes.
+struct Lookup {
+  decltype(hn::SetTableIndices(Floats(), static_cast<const int32_t*>(nullptr))) lanes;
+  hn::Mask<Floats> from_second;
+
+  HWY_INLINE void Fill(const int32_t (&inputs)[kLanes]) {
+    const hn::RebindToSigned<Floats> d;
+    HWY_ALIGN int32_t within[kLanes];
+    for (int i = 0; i < kLanes; ++i) within[i] = inputs[i] % kLanes;
+    lanes = hn::SetTableIndices(Floats(), within);
+    from_second = hn::RebindMask(Floats(), hn::Gt(hn::LoadU(d, inputs), hn::Set(d, kLanes - 1)));
+  }
+};
+
 // What a row of outputs needs for one vector of channels.
 struct GroupedRow {
   const WindowAxis& width;
   int64_t in_channels, out_channels, each;  // each: inputs of a group
   // Behind `base`, the first input of the vector's groups, `left` channels of a pixel remain.
   int64_t channel, count, base, left;
-  const int32_t (*lanes)[kLanes];  // [each]: the input of every lane, from `base` on
+  const Lookup* lookups;  // [each]
   const float* const* inputs;
   const float* const* filters;
   int rows;
@@ -45,35 +62,15 @@ struct GroupedRow {
   const Finisher<float>& end;
 };
 
-// The inputs of a pixel, of which kTwo vectors are needed, or one.
-template <bool kTwo>
-struct Inputs {
-  Vector first, second;
-  HWY_INLINE Inputs(const float* x, int64_t left) : first(LoadSome(x, left)) {
-    second = kTwo && left > kLanes ? LoadSome(x + kLanes, left - kLanes) : hn::Zero(Floats());
-  }
-};
-
-// For an input channel of each group, which input every lane takes.
-template <bool kTwo>
-struct Lookup {
-  decltype(hn::SetTableIndices(Floats(), static_cast<const int32_t*>(nullptr))) lanes;
-  hn::Mask<Floats> from_second;
-
-  HWY_INLINE explicit Lookup(const int32_t (&table)[kLanes]) {
-    const hn::RebindToSigned<Floats> d;
-    const auto inputs = hn::LoadU(d, table);
-    HWY_ALIGN int32_t within[kLanes];
-    hn::Store(hn::And(inputs, hn::Set(d, kLanes - 1)), d, within);
-    lanes = hn::SetTableIndices(Floats(), within);
-    from_second = hn::RebindMask(Floats(), hn::Gt(inputs, hn::Set(d, kLanes - 1)));
-  }
-  HWY_INLINE Vector operator()(const Inputs<kTwo>& in) const {
-    const Vector first = hn::TableLookupLanes(in.first, lanes);
-    if constexpr (!kTwo) return first;
-    return hn::IfThenElse(from_second, hn::TableLookupLanes(in.second, lanes), first);
-  }
-};
+// For every lane the i-th input of its group, of the pixel at x.
+template <Reach kReach>
+HWY_INLINE Vector InputAt(const GroupedRow& r, const float* x, int64_t i, const Lookup& lookup) {
+  if constexpr (kReach == Reach::kOneGroup) return hn::Set(Floats(), x[i]);
+  const Vector first = hn::TableLookupLanes(LoadSome(x, r.left), lookup.lanes);
+  if constexpr (kReach == Reach::kOneVector) return first;
+  const Vector more = r.left > kLanes ? LoadSome(x + kLanes, r.left - kLanes) : first;
+  return hn::IfThenElse(lookup.from_second, hn::TableLookupLanes(more, lookup.lanes), first);
+}
 
 HWY_INLINE Vector FilterAt(const GroupedRow& r, const float* row, int64_t tap, int64_t i) {
   return LoadSome(row + (tap * r.each + i) * r.out_channels + r.channel, r.count);
@@ -93,7 +90,7 @@ HWY_INLINE void FinishRow(const GroupedRow& r, const Vector (&sum)[kPixels], int
 }
 
 // kPixels from `o` on, with the taps [begin, end) of any window.
-template <bool kTwo, int kPixels>
+template <Reach kReach, int kPixels>
 HWY_INLINE void AnyWindow(const GroupedRow& r, int64_t o, int64_t begin, int64_t end) {
   Vector sum[kPixels];
   ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) sum[p] = r.bias;
@@ -104,10 +101,9 @@ HWY_INLINE void AnyWindow(const GroupedRow& r, int64_t o, int64_t begin, int64_t
       const float* x = r.inputs[row] + at * r.in_channels + r.base;
       for (int64_t i = 0; i < r.each; ++i) {
         const Vector w = FilterAt(r, r.filters[row], k, i);
-        const Lookup<kTwo> lookup(r.lanes[i]);
         ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
-          const Inputs<kTwo> in(x + p * step, r.left);
-          sum[p] = hn::MulAdd(lookup(in), w, sum[p]);
+          const Vector v = InputAt<kReach>(r, x + p * step, i, r.lookups[i]);
+          sum[p] = hn::MulAdd(v, w, sum[p]);
         }
       }
     }
@@ -115,55 +111,77 @@ HWY_INLINE void AnyWindow(const GroupedRow& r, int64_t o, int64_t begin, int64_t
   FinishRow(r, sum, o);
 }
 
-// Windows three wide, not dilated, kStride apart: pixels from `o` to `end` that all lie inside.
-// Returns the first pixel that it left.
-template <bool kTwo, int kStride, int kPixels>
-HWY_INLINE int64_t ThreeWide(const GroupedRow& r, int64_t o, int64_t end) {
-  constexpr int kInputs = (kPixels - 1) * kStride + 3;
-  for (; o + kPixels <= end; o += kPixels) {
-    Vector sum[kPixels];
-    ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) sum[p] = r.bias;
-    for (int row = 0; row < r.rows; ++row) {
-      const float* x = r.inputs[row] + r.width.start(o) * r.in_channels + r.base;
-      for (int64_t i = 0; i < r.each; ++i) {
-        Vector w[3];
-        ONCILLA_UNROLL for (int k = 0; k < 3; ++k) w[k] = FilterAt(r, r.filters[row], k, i);
-        const Lookup<kTwo> lookup(r.lanes[i]);
-        ONCILLA_UNROLL for (int j = 0; j < kInputs; ++j) {
-          const Inputs<kTwo> in(x + j * r.in_channels, r.left);
-          const Vector v = lookup(in);
-          ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
-            const int k = j - p * kStride;
-            if (k >= 0 && k < 3) sum[p] = hn::MulAdd(v, w[k], sum[p]);
-          }
-        }
-      }
-    }
-    FinishRow(r, sum, o);
-  }
-  return o;
-}
-
-template <bool kTwo>
-void RunPixels(const GroupedRow& r) {
+// Windows of any width: those that lie inside four at a time.
+template <Reach kReach>
+void AnyWindows(const GroupedRow& r) {
   const WindowAxis& width = r.width;
   const InnerPixels inner(width);
   const auto one_by_one = [&](int64_t o, int64_t end) HWY_ATTR {
     for (; o < end; ++o) {
       const auto taps = width.Seen(o);
-      AnyWindow<kTwo, 1>(r, o, taps.begin, taps.end);
+      AnyWindow<kReach, 1>(r, o, taps.begin, taps.end);
     }
   };
   one_by_one(0, inner.first);
   int64_t o = inner.first;
-  if (width.kernel == 3 && width.dilation == 1 && width.stride == 1) {
-    o = ThreeWide<kTwo, 1, 8>(r, o, inner.last);
-    o = ThreeWide<kTwo, 1, 4>(r, o, inner.last);
-  } else if (width.kernel == 3 && width.dilation == 1 && width.stride == 2) {
-    o = ThreeWide<kTwo, 2, 4>(r, o, inner.last);
-  }
-  for (; o + 4 <= inner.last; o += 4) AnyWindow<kTwo, 4>(r, o, 0, width.kernel);
+  for (; o + 4 <= inner.last; o += 4) AnyWindow<kReach, 4>(r, o, 0, width.kernel);
   one_by_one(o, width.out);
+}
+
+// kPixels neighbours whose windows are three wide, not dilated, kStride apart: an input is looked
+// up once for all windows that see it, and skipped where it lies outside, unless all are kInside.
+template <Reach kReach, int kStride, int kPixels, bool kInside>
+HWY_INLINE void ThreeWidePixels(const GroupedRow& r, int64_t o) {
+  constexpr int kInputs = (kPixels - 1) * kStride + 3;
+  Vector sum[kPixels];
+  ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) sum[p] = r.bias;
+  const int64_t start = r.width.start(o), in = r.width.in, step = r.in_channels;
+  for (int row = 0; row < r.rows; ++row) {
+    const float* const x = r.inputs[row] + start * step + r.base;
+    for (int64_t i = 0; i < r.each; ++i) {
+      Vector w[3];
+      ONCILLA_UNROLL for (int k = 0; k < 3; ++k) w[k] = FilterAt(r, r.filters[row], k, i);
+      const float* at = x;
+      ONCILLA_UNROLL for (int j = 0; j < kInputs; ++j, at += step) {
+        if (!kInside && (start + j < 0 || start + j >= in)) continue;
+        const Vector v = InputAt<kReach>(r, at, i, r.lookups[i]);
+        ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
+          const int k = j - p * kStride;
+          if (k >= 0 && k < 3) sum[p] = hn::MulAdd(v, w[k], sum[p]);
+        }
+      }
+    }
+  }
+  FinishRow(r, sum, o);
+}
+template <Reach kReach, int kStride, int kPixels>
+HWY_INLINE void ThreeWide(const GroupedRow& r, int64_t o) {
+  const int64_t start = r.width.start(o), last = start + (kPixels - 1) * kStride + 2;
+  if (start >= 0 && last < r.width.in) {
+    ThreeWidePixels<kReach, kStride, kPixels, true>(r, o);
+  } else {
+    ThreeWidePixels<kReach, kStride, kPixels, false>(r, o);
+  }
+}
+
+template <Reach kReach, int kStride>
+void ThreeWideRow(const GroupedRow& r) {
+  const int64_t out = r.width.out;
+  int64_t o = 0;
+  if constexpr (kStride == 1) {
+    for (; o + 8 <= out; o += 8) ThreeWide<kReach, kStride, 8>(r, o);
+  }
+  for (; o + 4 <= out; o += 4) ThreeWide<kReach, kStride, 4>(r, o);
+  if (o + 2 <= out) ThreeWide<kReach, kStride, 2>(r, o), o += 2;
+  if (o < out) ThreeWide<kReach, kStride, 1>(r, o);
+}
+
+template <Reach kReach>
+void RunPixels(const GroupedRow& r) {
+  const bool three = r.width.kernel == 3 && r.width.dilation == 1;
+  if (three && r.width.stride == 1) return ThreeWideRow<kReach, 1>(r);
+  if (three && r.width.stride == 2) return ThreeWideRow<kReach, 2>(r);
+  AnyWindows<kReach>(r);
 }
 
 // Output rows [begin, end), counted over samples, depth and height.
@@ -173,17 +191,22 @@ void GroupedRows(const Grouped& g, int64_t begin, int64_t end) {
   const int64_t in = geometry.in_channels, out = geometry.out_channels;
   const int64_t in_each = in / geometry.groups, out_each = out / geometry.groups;
   const float* bias = g.epilogue.bias;
+  Lookup lookups[kMostInputs];
   for (int64_t channel = 0; channel < out; channel += kLanes) {
     const int64_t count = std::min<int64_t>(kLanes, out - channel);
     const int64_t base = channel / out_each * in_each;
     const int64_t used = ((channel + count - 1) / out_each + 1) * in_each - base;
-    int32_t lanes[kMostInputs][kLanes] = {};
-    for (int64_t i = 0; i < in_each; ++i) {
+    if (used > in_each) {
+      int32_t inputs[kLanes] = {};
       for (int64_t lane = 0; lane < count; ++lane) {
-        const int64_t input = (channel + lane) / out_each * in_each + i - base;
-        lanes[i][lane] = static_cast<int32_t>(input);
+        inputs[lane] = static_cast<int32_t>((channel + lane) / out_each * in_each - base);
+      }
+      for (int64_t i = 0; i < in_each; ++i) {
+        lookups[i].Fill(inputs);
+        for (int64_t lane = 0; lane < count; ++lane) ++inputs[lane];
       }
     }
+    const Vector start = bias != nullptr ? LoadSome(bias + channel, count) : hn::Zero(Floats());
     for (int64_t row = begin; row < end; ++row) {
       const SeenRows<float> seen(geometry, g.x, g.filter, width.kernel * in_each * out, row);
       const Finisher<float> finisher(g.epilogue, g.y, row * width.out * out);
@@ -195,13 +218,19 @@ void GroupedRows(const Grouped& g, int64_t begin, int64_t end) {
                             count,
                             base,
                             in - base,
-                            lanes,
+                            lookups,
                             seen.inputs.data(),
                             seen.filters.data(),
                             seen.count(),
-                            bias != nullptr ? LoadSome(bias + channel, count) : hn::Zero(Floats()),
+                            start,
                             finisher};
-      used > kLanes ? RunPixels<true>(r) : RunPixels<false>(r);
+      if (used == in_each) {
+        RunPixels<Reach::kOneGroup>(r);
+      } else if (used <= kLanes) {
+        RunPixels<Reach::kOneVector>(r);
+      } else {
+        RunPixels<Reach::kTwoVectors>(r);
+      }
     }
   }
 }
