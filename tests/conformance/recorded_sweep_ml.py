@@ -8,6 +8,7 @@ import sys
 
 import ml_dtypes
 import numpy as np
+from onnx import numpy_helper
 
 import make_recorded
 from make_recorded import ML, MS, Case, Numbers, f32
@@ -197,7 +198,82 @@ def words():
     cut("long_mark", ["ab c defg", "ö öä öäü", "1"], tokenexp="[^ 0-9]+", mincharnum=3, mark=1)
 
 
+def linear():
+    n = Numbers("sweep_linear")
+    x, weights = n.f(6, 3), n.f(3).tolist()
+    classify = lambda name, x, **attrs: Case("ml_linear_" + name, "LinearClassifier", {"x": x}, 2, domain=ML, **attrs)
+    one = dict(coefficients=weights, intercepts=[0.1])
+    for transform in "NONE LOGISTIC SOFTMAX SOFTMAX_ZERO".split():
+        classify("one_score_" + transform.lower(), x, classlabels_ints=[4, 7], post_transform=transform, **one)
+    classify("one_score_words", x.astype(np.float64), classlabels_strings=["a", "b"], **one)
+    classify("one_score_row", x[0], classlabels_ints=[4, 7], **one)
+    classify("row", x[0], classlabels_ints=[4, 7], coefficients=n.f(6).tolist(), intercepts=[0.1, 0.2])
+    regress = lambda name, x, **attrs: Case("ml_linear_regressor_" + name, "LinearRegressor", {"x": x}, domain=ML,
+                                            coefficients=n.f(3 * attrs.get("targets", 1)).tolist(), **attrs)
+    regress("row", x[0], intercepts=[0.5])
+    regress("row_targets", x[0], targets=2, post_transform="LOGISTIC")
+
+
+def encoders():
+    n = Numbers("sweep_encoders")
+    encode = lambda name, x, **attrs: Case("ml_one_hot_" + name, "OneHotEncoder", {"x": np.array(x)}, domain=ML, **attrs)
+    encode("known", [[1], [3]], cats_int64s=[1, 3], zeros=0)
+    encode("known_words", np.array(["b", "a"], object), cats_strings=["a", "b", "c"], zeros=0)
+    encode("known_floats", np.array([1.7, 3.2], np.float32), cats_int64s=[1, 3], zeros=0)
+    encode("twice", [1, 3, 2], cats_int64s=[1, 3, 1])
+    def join(name, sizes, *arrays):
+        Case("ml_feature_vectorizer_" + name, "FeatureVectorizer", {f"x{i}": a for i, a in enumerate(arrays)}, domain=ML,
+             inputdimensions=sizes)
+    join("narrow", [2, 2], n.f(2, 3), n.f(2, 2))
+    join("wide", [4, 3], n.f(2, 3), n.f(2, 2))
+    join("rank3", [3, 5], n.f(2, 2, 2), n.f(2, 2, 2))
+    join("rank4", [9], n.f(2, 2, 2, 2))
+    join("rows", [2, 3], n.ids(99, 3), n.ids(99, 2))
+
+
+def machines():
+    n = Numbers("sweep_machines")
+    x, vectors = n.f(6, 3), n.f(4, 3).ravel().tolist()
+    labels = lambda count: dict(classlabels_ints=[3, 5, 8][:count])
+    kernel = dict(kernel_params=[0.5, 0.2, 2.0], kernel_type="LINEAR")  # which ONNX Runtime wants to be stated
+    classify = lambda name, x, **attrs: Case("ml_svc_" + name, "SVMClassifier", {"x": x}, 2, domain=ML,
+                                             **{**kernel, **attrs})
+    for transform in "NONE LOGISTIC SOFTMAX SOFTMAX_ZERO".split():
+        end = "" if transform == "NONE" else "_" + transform.lower()
+        classify("features_3" + end, x, coefficients=n.f(9).tolist(), rho=[0.1], post_transform=transform, **labels(3))
+        classify("features_2" + end, x, coefficients=n.f(6).tolist(), rho=[0.1], post_transform=transform, **labels(2))
+        if end:
+            classify("two" + end, x, coefficients=n.f(4).tolist(), rho=[0.1], support_vectors=vectors,
+                     vectors_per_class=[2, 2], kernel_type="RBF", post_transform=transform, **labels(2))
+    positive = np.abs(n.f(6)).tolist()
+    classify("features_positive", 0.3 * x, coefficients=positive, rho=[0.1], kernel_type="RBF", **labels(2))
+    classify("features_probable", x, coefficients=n.f(6).tolist(), rho=[0.1], prob_a=[-1.0], prob_b=[0.1], **labels(2))
+    classify("features_words", x, coefficients=n.f(6).tolist(), rho=[0.1], classlabels_strings=["no", "yes"])
+    classify("features_row", x[0], coefficients=n.f(9).tolist(), rho=[0.1], **labels(3))
+    classify("row", x[0], coefficients=n.f(8).tolist(), rho=[0.1, 0.2, 0.3], support_vectors=vectors,
+             vectors_per_class=[1, 1, 2], kernel_type="POLY", **labels(3))
+    regress = lambda name, x, **attrs: Case("ml_svm_" + name, "SVMRegressor", {"x": x}, domain=ML, rho=[0.1],
+                                            **{**kernel, **attrs})
+    regress("features", x, coefficients=n.f(3).tolist(), n_supports=0)
+    regress("features_kernel", x, coefficients=n.f(3).tolist(), n_supports=0, kernel_type="RBF", one_class=1)
+    held = dict(coefficients=n.f(4).tolist(), n_supports=4, support_vectors=vectors)
+    regress("row", x[0], kernel_type="RBF", **held)
+    for transform in "LOGISTIC SOFTMAX PROBIT".split():
+        regress("post_" + transform.lower(), x, post_transform=transform, **held)
+
+
+def trees():
+    x = f32(0.05, -0.3, np.nan, 0.5, 1, 2, -1, 3, 4, 4).reshape(5, 2)
+    values = lambda *numbers: numpy_helper.from_array(f32(*numbers))
+    modes = numpy_helper.from_array(np.array([6, 6], np.uint8))
+    for name, members in (("_open", (1, 4, np.nan, 3, 2)), ("_ended", (1, 4, np.nan, 3, 2, np.nan))):
+        Case("ml_tree_members" + name, "TreeEnsemble", {"x": x}, domain=ML, n_targets=1, aggregate_function=1,
+             leaf_targetids=[0, 0, 0], leaf_weights=values(0.1, 0.2, 0.4), membership_values=values(*members),
+             nodes_featureids=[0, 1], nodes_splits=values(0, 0), nodes_modes=modes, nodes_truenodeids=[0, 1],
+             nodes_trueleafs=[1, 1], nodes_falsenodeids=[1, 2], nodes_falseleafs=[0, 1], tree_roots=[0])
+
+
 if __name__ == "__main__":
-    for each in (norms, products, turns, masks, caches, tables, experts, words):
+    for each in (norms, products, turns, masks, caches, tables, experts, words, linear, encoders, machines, trees):
         each()
     make_recorded.record(sys.argv[1:])
