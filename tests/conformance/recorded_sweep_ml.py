@@ -189,13 +189,13 @@ def words():
     cut("separators_matrix", [["a b", "c"], ["d e f", ""]], separators=[r"\s+"])
     cut("separators_expression", ["aXXbXc", "a.b", "^X"], separators=["[.^]|X+"])
     cut("separators_first_anchored", ["aXaXc"], separators=["^a", "X"])
-    cut("letters", ["äö ü", "x\ny"], separators=[""])
-    cut("letters_mark", ["äö ü", "x", ""], separators=[""], mark=1)
+    cut("letters", ["\u00e4\u00f6 \u00fc", "x\ny"], separators=[""])
+    cut("letters_mark", ["\u00e4\u00f6 \u00fc", "x", ""], separators=[""], mark=1)
     cut("none", ["", "  "], separators=[" "], mark=1)
     cut("both", separators=[" "], tokenexp="o")
     cut("mark", tokenexp="[a-z]+", mark=1)
-    cut("long", ["ab c defg", "ö öä öäü", "1"], tokenexp="[^ 0-9]+", mincharnum=2)
-    cut("long_mark", ["ab c defg", "ö öä öäü", "1"], tokenexp="[^ 0-9]+", mincharnum=3, mark=1)
+    cut("long", ["ab c defg", "\u00f6 \u00f6\u00e4 \u00f6\u00e4\u00fc", "1"], tokenexp="[^ 0-9]+", mincharnum=2)
+    cut("long_mark", ["ab c defg", "\u00f6 \u00f6\u00e4 \u00f6\u00e4\u00fc", "1"], tokenexp="[^ 0-9]+", mincharnum=3, mark=1)
 
 
 def linear():

@@ -36,8 +36,9 @@ Result<Values> LowerSimplifiedLayerNorm(OnnxLowering& b) {
   const LayerNormAttrs attrs = {.axis = axis, .epsilon = epsilon};
   ONCILLA_ASSIGN(const ValueId y, b.Add("RmsNorm", attrs, {b.in(0), b.in(1)}));
   if (!b.wants(1)) return Values{y, kNoValue};
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
   ONCILLA_ASSIGN(const NormStatistics found,
-                 AddNormStatistics(b, b.in(0), axis, double{epsilon}, false));
+                 AddNormStatistics(b, b.in(0), rank, axis, double{epsilon}, false));
   return Values{y, found.inverse};
 }
 
@@ -69,9 +70,10 @@ Result<Values> LowerSkipLayerNorm(OnnxLowering& b) {
   ONCILLA_ASSIGN(y, b.Cast(y, dtype, ""));
   ONCILLA_ASSIGN(const ValueId shown, b.Cast(sum, dtype, "shown_sum"));
   if (!b.wants(1) && !b.wants(2)) return Values{y, kNoValue, kNoValue, shown};
-  ONCILLA_ASSIGN(NormStatistics found, AddNormStatistics(b, sum, -1, double{epsilon}, !simplified));
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ONCILLA_ASSIGN(NormStatistics found,
+                 AddNormStatistics(b, sum, rank, -1, double{epsilon}, !simplified));
   if (simplified && b.wants(1)) {
-    const int rank = b.fact(found.inverse).shape.rank();
     ONCILLA_ASSIGN(const ValueId shape, b.Sizes(found.inverse, 0, rank, "statistics_shape"));
     ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kF32, 0));
     ONCILLA_ASSIGN(found.mean, b.Add("Expand", {}, {zero, shape}, "no_mean"));

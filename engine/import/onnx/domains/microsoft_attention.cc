@@ -14,7 +14,7 @@ namespace {
 // keys begin in a row of all: [3N + 2], of which ONNX Runtime's CPU provider reads the ends alone.
 Result<ValueId> SeenWithin(OnnxLowering& b, size_t input, ValueId keys) {
   const PartialShape shape = b.in_fact(input).shape, batch = b.in_fact(0).shape;
-  if (!shape[0].known() || !batch.ranked() || !batch[0].known()) {
+  if (!shape.ranked() || !shape[0].known() || !batch.ranked() || !batch[0].known()) {
     return Unsupported("with a mask of ranges for an unknown number of samples");
   }
   const int64_t samples = batch[0].size, numbers = shape[0].size;

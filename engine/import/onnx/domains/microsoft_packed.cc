@@ -209,7 +209,8 @@ Result<BlockTable> ReadBlockTable(OnnxLowering& b) {
     return Unsupported("of bytes with quantize_axis ", along, " and gather_axis ", axis,
                        " of rank ", t.rank);
   }
-  const Dim width = b.in_fact(0).shape[t.scaled];
+  const PartialShape shape = b.in_fact(0).shape;
+  const Dim width = shape.ranked() ? shape[t.scaled] : Dim();
   constexpr int64_t kMost = int64_t{1} << 40;
   if (!width.known() || width.size < 1 || width.size > kMost) {
     return Unsupported("of an unknown number of numbers along quantize_axis");
@@ -233,7 +234,8 @@ Result<ValueId> OfBlocks(OnnxLowering& b, const BlockTable& t, ValueId x, const 
     return b.Add(GatherAttrs{.axis = t.taken}, {x, places}, name);
   }
   const PartialShape own = b.fact(x).shape, data = b.in_fact(0).shape;
-  if (!own.ranked() || own.rank() != t.rank) return InvalidArgument(name, " of the shape ", own);
+  if (!own.ranked()) return Unsupported("the rank of the ", name, " is not known");
+  if (own.rank() != t.rank) return InvalidArgument(name, " of the shape ", own);
   if (own[t.taken].known() && own[t.taken].size == 1 && !own[t.taken].Same(data[t.taken])) {
     // One for all, which only tables of numbers with an exponent have.
     ONCILLA_ASSIGN(const ValueId none, b.Scalar(b.dtype(1), 0));

@@ -415,7 +415,8 @@ Result<ValueId> AddFeatures(OnnxLowering& b, size_t i, int64_t size) {
   } else if (rank > 2) {
     ONCILLA_ASSIGN(x, b.Add(FlattenAttrs{.axis = 1}, {x}, name("flat")));
   }
-  const Dim width = b.fact(x).shape[1];
+  const PartialShape shape = b.fact(x).shape;
+  const Dim width = shape.ranked() ? shape[1] : Dim();
   if (width.known() && width.size == size) return x;
   if (!width.known() || width.size > size) {
     ONCILLA_ASSIGN(

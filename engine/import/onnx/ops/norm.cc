@@ -149,13 +149,11 @@ Result<Values> LowerGroupNorm(OnnxLowering& b) {
 
 }  // namespace
 
-Result<NormStatistics> AddNormStatistics(OnnxLowering& b, ValueId x, int64_t axis, double epsilon,
-                                         bool centred) {
-  const PartialShape shape = b.fact(x).shape;
-  if (!shape.ranked()) return Unsupported("the rank of the input is not known");
-  ONCILLA_ASSIGN(const int first, NormalizeAxis(axis, shape.rank()));
+Result<NormStatistics> AddNormStatistics(OnnxLowering& b, ValueId x, int rank, int64_t axis,
+                                         double epsilon, bool centred) {
+  ONCILLA_ASSIGN(const int first, NormalizeAxis(axis, rank));
   std::vector<int64_t> axes;
-  for (int64_t i = first; i < shape.rank(); ++i) axes.push_back(i);
+  for (int64_t i = first; i < rank; ++i) axes.push_back(i);
   ONCILLA_ASSIGN(const ValueId wide, b.Cast(x, DType::kF32, "x"));
   NormStatistics out;
   ValueId variance = kNoValue;
@@ -183,8 +181,9 @@ Result<Values> LowerLayerNorm(OnnxLowering& b) {
   const LayerNormAttrs attrs = {.axis = axis, .epsilon = epsilon};
   ONCILLA_ASSIGN(const ValueId y, b.Add("LayerNorm", attrs, {b.in(0), b.in(1), b.in(2)}));
   if (!b.wants(1) && !b.wants(2)) return Values{y, kNoValue, kNoValue};
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
   ONCILLA_ASSIGN(const NormStatistics found,
-                 AddNormStatistics(b, b.in(0), axis, double{epsilon}, true));
+                 AddNormStatistics(b, b.in(0), rank, axis, double{epsilon}, true));
   return Values{y, found.mean, found.inverse};
 }
 

@@ -5,13 +5,13 @@
 
 namespace oncilla {
 
-// What a norm over the axes from `axis` on returns besides its result, as f32 with those axes of
-// size 1: the mean, and 1 / sqrt(variance + epsilon). If it is not `centred`, the mean is kNoValue,
-// and the mean of the squares stands for the variance.
+// What a norm of x over the axes from `axis` on returns besides its result, as f32 with those axes
+// of size 1: the mean, and 1 / sqrt(variance + epsilon). If it is not `centred`, the mean is
+// kNoValue, and the mean of the squares stands for the variance.
 struct NormStatistics {
   ValueId mean = kNoValue, inverse = kNoValue;
 };
-Result<NormStatistics> AddNormStatistics(OnnxLowering& b, ValueId x, int64_t axis, double epsilon,
-                                         bool centred);
+Result<NormStatistics> AddNormStatistics(OnnxLowering& b, ValueId x, int rank, int64_t axis,
+                                         double epsilon, bool centred);
 
 }  // namespace oncilla
