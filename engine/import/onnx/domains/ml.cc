@@ -45,10 +45,10 @@ Result<ValueId> AddPostTransform(OnnxLowering& b, ValueId scores, std::string_vi
 }
 
 Result<ValueId> AddRows(OnnxLowering& b) {
-  const PartialShape shape = b.in_fact(0).shape;
+  const Result<int> rank = b.Rank(0);
   ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
-  if (!shape.ranked() || shape.rank() != 1) return x;
-  return b.Unsqueeze(x, {0}, "row");
+  if (!rank.ok()) return b.Add(EnsureShapeAttrs{.dims = {-1, -1}}, {x}, "rows");
+  return *rank == 1 ? b.Unsqueeze(x, {0}, "row") : x;
 }
 
 Result<ValueId> AddBothScores(OnnxLowering& b, ValueId score, std::string_view transform) {

@@ -11,7 +11,7 @@ namespace oncilla {
 Result<ValueId> AddPostTransform(OnnxLowering& b, ValueId scores, std::string_view transform,
                                  std::string_view role);
 
-// Input 0 as f32 [N, F]; a vector is one row.
+// Input 0 as f32 [N, F]; a vector is one row, but fails the run if its rank is not known before.
 Result<ValueId> AddRows(OnnxLowering& b);
 
 // One score [N, 1] of two classes as scores of both, after attribute post_transform. Except with
