@@ -51,7 +51,7 @@ class Case:
         graph = helper.make_graph([node], self.name, infos, outs, stored)
         opsets = [helper.make_opsetid("", self.opset)]
         if self.domain:
-            opsets.append(helper.make_opsetid(self.domain, {ML: 3 if self.op.startswith("Tree") else 5}.get(self.domain, 1)))
+            opsets.append(helper.make_opsetid(self.domain, {ML: 3 if self.op[12:] in ("Classifier", "Regressor") else 5}.get(self.domain, 1)))
         model = helper.make_model(graph, opset_imports=opsets, producer_name="oncilla")
         model.ir_version = 10
         return model, feeds, shown

@@ -101,6 +101,23 @@ TEST_F(OnnxDomains, BinarizesAndLooksUpFloats) {
   EXPECT_EQ(Run(Import(label, 21, {{kMl, 2}}, 7)), (std::vector<double>{6, 7, -4}));
 }
 
+TEST_F(OnnxDomains, EncodesCategoriesAndFailsAtOthers) {
+  const auto encoder = [](const std::vector<int64_t>& categories) {
+    OnnxNodeText node("OneHotEncoder", {"x"}, {"y"}, "n");
+    node.Domain(kMl).Ints("cats_int64s", categories).Int("zeros", 0);
+    return node;
+  };
+  EXPECT_EQ(Run(Import(encoder({3, 2, -1}), 21, {{kMl, 1}})),
+            (std::vector<double>{0, 0, 1, 0, 1, 0, 1, 0, 0}));
+  const auto module = Import(encoder({3, 2}), 21, {{kMl, 1}});
+  ASSERT_TRUE(module.ok()) << module.status();
+  const float x[] = {-1, 2, 3};
+  const auto out = RunGraph(module->main, {{"x", Tensor::Of<float>(DType::kF32, {1, 3}, x)},
+                                           {"z", Tensor::Of<float>(DType::kF32, {1, 3}, x)}});
+  ASSERT_FALSE(out.ok());
+  EXPECT_SAYS(Message(out.status()), "not one of the categories");
+}
+
 TEST_F(OnnxDomains, TellsMapsAsTensors) {
   OnnxNodeText zip("ZipMap", {"x"}, {"y"}, "n");
   zip.Domain(kMl).Strings("classlabels_strings", {"a", "b", "c"});
@@ -187,6 +204,13 @@ TEST_F(OnnxDomains, RefusesOneScoreForTwoClassesInFormsThatNobodyWrites) {
               "post_transform SOFTMAX");
   EXPECT_SAYS(Refusal(node(0).Floats("base_values", {1, 2}), 21, {{kMl, 3}}), "2 base values");
   EXPECT_SAYS(Refusal(node(1).Floats("base_values", {1}), 21, {{kMl, 3}}), "1 base values");
+  OnnxNodeText linear("LinearClassifier", {"x"}, {"l", "y"}, "n");
+  linear.Domain(kMl)
+      .Floats("coefficients", {1, 2, 3})
+      .Floats("intercepts", {0})
+      .Ints("classlabels_ints", {3, 4})
+      .String("post_transform", "PROBIT");
+  EXPECT_SAYS(Refusal(linear, 21, {{kMl, 1}}), "post_transform PROBIT of one score");
 }
 
 TEST_F(OnnxDomains, RefusesAttentionThatCannotBe) {

@@ -3,7 +3,7 @@
 // follows them.
 #include <cmath>
 
-#include "engine/import/onnx/lowering.h"
+#include "engine/import/onnx/ops/norm.h"
 #include "engine/import/onnx/ops/window.h"
 
 namespace oncilla {
@@ -28,38 +28,64 @@ Result<Values> LowerQuickGelu(OnnxLowering& b) {
   return One(b.Add("Mul", {}, {b.in(0), gate}));
 }
 
-// The mean and deviation that some of these ops return besides their result are not computed; a
-// model that requests them is refused because the output is missing.
+// The second output is the reciprocal of the root of the mean square.
 Result<Values> LowerSimplifiedLayerNorm(OnnxLowering& b) {
   b.Ignore("stash_type");
   ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", -1));
   ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-5f));
-  return One(
-      b.Add("RmsNorm", LayerNormAttrs{.axis = axis, .epsilon = epsilon}, {b.in(0), b.in(1)}));
+  const LayerNormAttrs attrs = {.axis = axis, .epsilon = epsilon};
+  ONCILLA_ASSIGN(const ValueId y, b.Add("RmsNorm", attrs, {b.in(0), b.in(1)}));
+  if (!b.wants(1)) return Values{y, kNoValue};
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ONCILLA_ASSIGN(const NormStatistics found,
+                 AddNormStatistics(b, b.in(0), rank, axis, double{epsilon}, false));
+  return Values{y, found.inverse};
 }
 
-// The layer norm of input + skip (+ bias); the fourth output is the sum.
+// The layer norm of input + skip (+ bias); further outputs are the mean, the reciprocal of the
+// deviation and the sum. Numbers of 16 bits are added and normed in float. The simplified op
+// subtracts no mean; ONNX Runtime says that it is 0.
 Result<Values> LowerSkipLayerNorm(OnnxLowering& b) {
   const bool simplified = b.op() == "SkipSimplifiedLayerNormalization";
   ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-12f));
-  ONCILLA_ASSIGN(ValueId sum, b.Add("Add", {}, {b.in(0), b.in(1)}, "sum"));
-  const size_t bias = simplified ? 3 : 4;
-  if (b.has(bias)) {
-    ONCILLA_ASSIGN(sum, b.Add("Add", {}, {sum, b.in(bias)}, "biased"));
+  const DType dtype = b.dtype(), wide = BitsOf(dtype) == 16 ? DType::kF32 : dtype;
+  Values in;  // input, skip, gamma, beta and bias
+  constexpr size_t kPlaces[2][5] = {{0, 1, 2, 3, 4}, {0, 1, 2, 99, 3}};
+  for (size_t i = 0; i < 5; ++i) {
+    ValueId x = b.in(kPlaces[simplified][i]);
+    if (x != kNoValue) {
+      ONCILLA_ASSIGN(x, b.Cast(x, wide, StrCat("wide", i)));
+    }
+    in.push_back(x);
+  }
+  ONCILLA_ASSIGN(ValueId sum, b.Add("Add", {}, {in[0], in[1]}, "sum"));
+  if (in[4] != kNoValue) {
+    ONCILLA_ASSIGN(sum, b.Add("Add", {}, {sum, in[4]}, "biased"));
   }
   const LayerNormAttrs attrs = {.axis = -1, .epsilon = epsilon};
-  Values inputs = {sum, b.in(2)};
-  if (!simplified) inputs.push_back(b.in(3));
-  ONCILLA_ASSIGN(const ValueId y,
-                 b.Add(simplified ? "RmsNorm" : "LayerNorm", attrs, std::move(inputs)));
-  return Values{y, kNoValue, kNoValue, sum};
+  Values inputs = {sum, in[2]};
+  if (!simplified) inputs.push_back(in[3]);
+  ONCILLA_ASSIGN(ValueId y, b.Add(simplified ? "RmsNorm" : "LayerNorm", attrs, std::move(inputs),
+                                  wide == dtype ? "" : "wide_y"));
+  ONCILLA_ASSIGN(y, b.Cast(y, dtype, ""));
+  ONCILLA_ASSIGN(const ValueId shown, b.Cast(sum, dtype, "shown_sum"));
+  if (!b.wants(1) && !b.wants(2)) return Values{y, kNoValue, kNoValue, shown};
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ONCILLA_ASSIGN(NormStatistics found,
+                 AddNormStatistics(b, sum, rank, -1, double{epsilon}, !simplified));
+  if (simplified && b.wants(1)) {
+    ONCILLA_ASSIGN(const ValueId shape, b.Sizes(found.inverse, 0, rank, "statistics_shape"));
+    ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kF32, 0));
+    ONCILLA_ASSIGN(found.mean, b.Add("Expand", {}, {zero, shape}, "no_mean"));
+  }
+  return Values{y, found.mean, found.inverse, shown};
 }
 
 // The values of an embedding, gamma or beta of EmbedLayerNormalization. For
 // QEmbedLayerNormalization they are bytes; scales begin at input 8 and zero points at 13, in the
 // order of the five tables.
 Result<ValueId> Embedded(OnnxLowering& b, ValueId x, size_t table, const std::string& name) {
-  if (b.op() != "QEmbedLayerNormalization") return x;
+  if (b.op() != "QEmbedLayerNormalization") return b.Cast(x, DType::kF32, name + "_wide");
   const size_t scale = 8 + table, zero = 13 + table;
   if (!b.has(scale) || !b.has(zero)) return DataLoss("the scale of table ", table, " is missing");
   ONCILLA_ASSIGN(const ValueId real, b.Cast(x, DType::kF32, name + "_real"));
@@ -68,8 +94,8 @@ Result<ValueId> Embedded(OnnxLowering& b, ValueId x, size_t table, const std::st
   return b.Add("Mul", {}, {moved, b.in(scale)}, name + "_scaled");
 }
 
-// Looks up words, positions and segments, adds and normalises them. Also returns how many words the
-// mask leaves in each sample.
+// Looks up words, positions and segments, adds and normalises them, in float. Also returns how many
+// words the mask leaves in each sample.
 Result<Values> LowerEmbedLayerNorm(OnnxLowering& b) {
   const bool bytes = b.op() == "QEmbedLayerNormalization";
   if (!bytes) b.Ignore("mask_index_type");
@@ -91,16 +117,22 @@ Result<Values> LowerEmbedLayerNorm(OnnxLowering& b) {
   ONCILLA_ASSIGN(ValueId placed, b.Add(rows, {b.in(3), places}, "placed"));
   ONCILLA_ASSIGN(placed, Embedded(b, placed, 1, "placed"));
   ONCILLA_ASSIGN(sum, b.Add("Add", {}, {sum, placed}, "words_and_places"));
-  if (b.has(1) != b.has(4)) return InvalidArgument("segment ids and their embedding go together");
-  if (b.has(1)) {
-    ONCILLA_ASSIGN(ValueId segments, b.Add(rows, {b.in(4), b.in(1)}, "segments"));
+  if (b.has(1) && !b.has(4)) return InvalidArgument("segment ids without their embedding");
+  if (b.has(4)) {
+    // Without ids, all words are of the first segment.
+    const ValueId ids = b.has(1) ? b.in(1) : b.Constant(Tensor::ScalarInt64(0));
+    ONCILLA_ASSIGN(ValueId segments, b.Add(rows, {b.in(4), ids}, "segments"));
     ONCILLA_ASSIGN(segments, Embedded(b, segments, 2, "segments"));
     ONCILLA_ASSIGN(sum, b.Add("Add", {}, {sum, segments}, "embedding_sum"));
   }
   ONCILLA_ASSIGN(const ValueId gamma, Embedded(b, b.in(5), 3, "gamma"));
   ONCILLA_ASSIGN(const ValueId beta, Embedded(b, b.in(6), 4, "beta"));
-  ONCILLA_ASSIGN(const ValueId y, b.Add("LayerNorm", LayerNormAttrs{.axis = -1, .epsilon = epsilon},
-                                        {sum, gamma, beta}));
+  const DType dtype = bytes ? DType::kF32 : b.dtype(2);
+  const LayerNormAttrs attrs = {.axis = -1, .epsilon = epsilon};
+  ONCILLA_ASSIGN(ValueId y,
+                 b.Add("LayerNorm", attrs, {sum, gamma, beta}, dtype == DType::kF32 ? "" : "wide"));
+  ONCILLA_ASSIGN(y, b.Cast(y, dtype, ""));
+  ONCILLA_ASSIGN(sum, b.Cast(sum, dtype, "narrow_sum"));
   if (!b.wants(1)) return Values{y, kNoValue, sum};
   ValueId mask = b.in(7);
   if (mask == kNoValue) {
@@ -117,6 +149,18 @@ Result<Values> LowerEmbedLayerNorm(OnnxLowering& b) {
   return Values{y, count, sum};
 }
 
+// alpha * an activation of (beta * x).
+Result<ValueId> AddScaledCurve(OnnxLowering& b, ValueId x, const char* curve,
+                               const std::vector<float>& params, std::string_view role) {
+  if (params.size() != 2) return DataLoss("activation_alpha or activation_beta is missing");
+  const DType dtype = b.fact(x).dtype;
+  ONCILLA_ASSIGN(const ValueId alpha, b.Scalar(dtype, double{params[0]}));
+  ONCILLA_ASSIGN(const ValueId beta, b.Scalar(dtype, double{params[1]}));
+  ONCILLA_ASSIGN(ValueId y, b.Add("Mul", {}, {x, beta}, "steep"));
+  ONCILLA_ASSIGN(y, b.Add(curve, {}, {y}, "curve"));
+  return b.Add("Mul", {}, {y, alpha}, role);
+}
+
 // An activation by ONNX's name, with up to two parameters.
 Result<ValueId> AddActivation(OnnxLowering& b, ValueId x, const std::string& name,
                               const std::vector<float>& params, std::string_view role) {
@@ -124,10 +168,15 @@ Result<ValueId> AddActivation(OnnxLowering& b, ValueId x, const std::string& nam
     return i < params.size() ? params[i] : otherwise;
   };
   if (name.empty()) return b.Add("Identity", {}, {x}, role);
-  for (const char* plain : {"Relu", "Tanh", "Sigmoid"}) {
+  for (const char* plain : {"Relu", "Tanh", "Sigmoid", "Softplus", "Softsign", "HardSwish"}) {
     if (name == plain) return b.Add(plain, {}, {x}, role);
   }
   if (name == "LeakyRelu") return b.Add(name, AlphaAttrs{param(0, 0.01f)}, {x}, role);
+  if (name == "Elu" || name == "Celu" || name == "ThresholdedRelu") {
+    return b.Add(name, AlphaAttrs{param(0, 1)}, {x}, role);
+  }
+  if (name == "ScaledTanh") return AddScaledCurve(b, x, "Tanh", params, role);
+  if (name == "ParametricSoftplus") return AddScaledCurve(b, x, "Softplus", params, role);
   if (name == "HardSigmoid") {
     return b.Add(HardSigmoidAttrs{param(0, 0.2f), param(1, 0.5f)}, {x}, role);
   }
@@ -197,16 +246,27 @@ Result<Values> LowerFusedGemm(OnnxLowering& b) {
   return One(AddActivation(b, y, activation, params, ""));
 }
 
+// An operand of FusedMatMul that has its batch axes behind the rows, [M, batch.., K], as
+// [batch.., M, K].
+Result<ValueId> BatchFirst(OnnxLowering& b, size_t input, const char* flag) {
+  ONCILLA_ASSIGN(const bool behind, b.Flag(flag, false));
+  if (!behind) return b.in(input);
+  ONCILLA_ASSIGN(const int rank, b.Rank(input, "an operand"));
+  if (rank < 3) return InvalidArgument(flag, " with an operand of rank ", rank);
+  std::vector<int64_t> perm;
+  for (int64_t i = 1; i + 1 < rank; ++i) perm.push_back(i);
+  perm.insert(perm.end(), {0, int64_t{rank} - 1});
+  return b.Transpose(b.in(input), std::move(perm), StrCat("batch_first", input));
+}
+
 Result<Values> LowerFusedMatMul(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float alpha, b.Float("alpha", 1));
   ONCILLA_ASSIGN(const bool transpose_a, b.Flag("transA", false));
   ONCILLA_ASSIGN(const bool transpose_b, b.Flag("transB", false));
-  for (const char* name : {"transBatchA", "transBatchB"}) {
-    ONCILLA_ASSIGN(const bool batch, b.Flag(name, false));
-    if (batch) return Unsupported("with ", name);
-  }
+  ONCILLA_ASSIGN(const ValueId left, BatchFirst(b, 0, "transBatchA"));
+  ONCILLA_ASSIGN(const ValueId right, BatchFirst(b, 1, "transBatchB"));
   const MatMulAttrs attrs = {.transpose_a = transpose_a, .transpose_b = transpose_b};
-  ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {b.in(0), b.in(1)}, alpha == 1 ? "" : "product"));
+  ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {left, right}, alpha == 1 ? "" : "product"));
   if (alpha == 1) return Values{y};
   ONCILLA_ASSIGN(const ValueId factor, b.Scalar(b.dtype(), double{alpha}));
   return One(b.Add("Mul", {}, {y, factor}));

@@ -9,8 +9,39 @@
 namespace oncilla {
 namespace {
 
-// A key mask in one of its forms, as a bias that broadcasts to [N, heads, L, S]: lengths [N], or
-// ones for visible keys as [N, S], [N, L, S] or [N, 1, L, S].
+// The keys that a mask of rank 1 leaves visible, [N, 1, 1, S]. It states, for each sample, where
+// its keys end: [N]; that, and where they begin: [2N]; or that, and where each sample's queries and
+// keys begin in a row of all: [3N + 2], of which ONNX Runtime's CPU provider reads the ends alone.
+Result<ValueId> SeenWithin(OnnxLowering& b, size_t input, ValueId keys) {
+  const PartialShape shape = b.in_fact(input).shape, batch = b.in_fact(0).shape;
+  if (!shape.ranked() || !shape[0].known() || !batch.ranked() || !batch[0].known()) {
+    return Unsupported("with a mask of ranges for an unknown number of samples");
+  }
+  const int64_t samples = batch[0].size, numbers = shape[0].size;
+  if (numbers != samples && numbers != 2 * samples && numbers != 3 * samples + 2) {
+    return InvalidArgument("a mask of ", numbers, " numbers for ", samples, " samples");
+  }
+  const auto hidden_from = [&](int64_t begin, const char* name) -> Result<ValueId> {
+    ONCILLA_ASSIGN(ValueId places, b.Cast(b.in(input), DType::kI64, name));
+    if (numbers != samples) {
+      ONCILLA_ASSIGN(
+          places,
+          b.Add("Slice", {}, {places, b.Ints({begin}), b.Ints({begin + samples}), b.Ints({0})},
+                StrCat(name, "_of_samples")));
+    }
+    HiddenKeys rule;
+    rule.valid = places;
+    return AddHidden(b, rule, keys, keys);
+  };
+  ONCILLA_ASSIGN(ValueId seen, hidden_from(0, "ends"));
+  ONCILLA_ASSIGN(seen, b.Add("Not", {}, {seen}, "before_end"));
+  if (numbers != 2 * samples) return seen;
+  ONCILLA_ASSIGN(const ValueId begun, hidden_from(samples, "begins"));
+  return b.Add("And", {}, {seen, begun}, "seen");
+}
+
+// A key mask in one of its forms, as a bias that broadcasts to [N, heads, L, S]: ranges, or ones
+// for visible keys as [N, S], [N, L, S] or [N, 1, L, S].
 Result<ValueId> KeyBias(OnnxLowering& b, size_t input, ValueId keys, double off) {
   if (!b.has(input)) return kNoValue;
   ONCILLA_ASSIGN(const int rank, b.Rank(input, "the mask"));
@@ -18,16 +49,7 @@ Result<ValueId> KeyBias(OnnxLowering& b, size_t input, ValueId keys, double off)
   const ValueId mask = b.in(input);
   ValueId seen = kNoValue;
   if (rank == 1) {
-    const PartialShape shape = b.in_fact(input).shape, batch = b.in_fact(0).shape;
-    if (!shape[0].known() || !batch.ranked() || !batch[0].known() ||
-        shape[0].size != batch[0].size) {
-      return Unsupported("with a mask of other than one length for each sample");
-    }
-    ONCILLA_ASSIGN(const ValueId count, b.Cast(mask, DType::kI64, "valid"));
-    HiddenKeys rule;
-    rule.valid = count;
-    ONCILLA_ASSIGN(const ValueId hidden, AddHidden(b, rule, keys, keys));
-    ONCILLA_ASSIGN(seen, b.Add("Not", {}, {hidden}, "seen"));
+    ONCILLA_ASSIGN(seen, SeenWithin(b, input, keys));
   } else {
     const ValueId none = b.Constant(Tensor::ScalarInt64(0));
     ONCILLA_ASSIGN(const ValueId number, b.Cast(mask, DType::kI64, "mask_number"));
@@ -85,7 +107,7 @@ Result<ValueId> HalfOfPast(OnnxLowering& b, size_t past, int64_t half, const std
 }
 
 // Attention of projections that are concatenated, [N, L, sum of sizes]. Also returns keys and
-// values including the past, as the next step takes them.
+// values including the past, as the next step takes them, if both have one size.
 Result<Values> AttendProjected(OnnxLowering& b, ValueId projected, std::vector<int64_t> sizes,
                                size_t mask, size_t past, size_t extra) {
   ONCILLA_ASSIGN(const int64_t heads, b.NeedInt("num_heads"));
@@ -105,7 +127,10 @@ Result<Values> AttendProjected(OnnxLowering& b, ValueId projected, std::vector<i
     ONCILLA_ASSIGN(parts.v, b.Add(along, {values, parts.v}, "present_value"));
   }
   ONCILLA_ASSIGN(const ValueId y, Attend(b, parts, mask, extra, before));
-  if (!b.wants(1)) return Values{y};
+  const PartialShape key_shape = b.fact(parts.k).shape, value_shape = b.fact(parts.v).shape;
+  const bool same = !key_shape.ranked() || !value_shape.ranked() || !key_shape[3].known() ||
+                    !value_shape[3].known() || key_shape[3].size == value_shape[3].size;
+  if (!b.wants(1) || !same) return Values{y};
   ONCILLA_ASSIGN(const ValueId keys, b.Unsqueeze(parts.k, {0}, "present_keys"));
   ONCILLA_ASSIGN(const ValueId values, b.Unsqueeze(parts.v, {0}, "present_values"));
   ONCILLA_ASSIGN(const ValueId present, b.Add(ConcatAttrs{.axis = 0}, {keys, values}, "present"));
@@ -222,11 +247,64 @@ Result<Parts> ReadParts(OnnxLowering& b, int64_t heads, size_t bias) {
   return parts;
 }
 
+// Writes new rows [N, heads, L, size] into a buffer [N, heads, most, size] from `place` on, i64[1].
+Result<ValueId> WithRowsAt(OnnxLowering& b, ValueId buffer, ValueId rows, ValueId place,
+                           const std::string& name) {
+  // A negative position does not count from the end; it must fail like any outside the buffer.
+  const ValueId none = b.Constant(Tensor::ScalarInt64(0));
+  const ValueId one = b.Constant(Tensor::ScalarInt64(1));
+  ONCILLA_ASSIGN(const ValueId count, SizeOf(b, rows, 2, name + "_count"));
+  ONCILLA_ASSIGN(ValueId at, b.Add("Range", {}, {none, count, one}, name + "_row"));
+  ONCILLA_ASSIGN(at, b.Add("Add", {}, {at, place}, name + "_row_place"));
+  ONCILLA_ASSIGN(const ValueId all, b.Sizes(buffer, 2, 3, name + "_rows"));
+  ONCILLA_ASSIGN(const ValueId wrong, b.Add("Less", {}, {at, none}, name + "_wrong"));
+  ONCILLA_ASSIGN(at, b.Add("Where", {}, {wrong, all, at}, name + "_place"));
+  ONCILLA_ASSIGN(at, b.Unsqueeze(at, {0, 1, 3}, name + "_place_upright"));
+  ONCILLA_ASSIGN(const ValueId shape, b.Sizes(rows, 0, 4, name + "_row_shape"));
+  ONCILLA_ASSIGN(at, b.Add("Expand", {}, {at, shape}, name + "_places"));
+  return b.Add(ScatterElementsAttrs{.axis = 2}, {buffer, at, rows}, name);
+}
+
+// A buffer that past and present share: the inputs of past keys and values, and of how many rows
+// are filled. The rows of this step are put behind those.
+struct SharedBuffer {
+  size_t keys = 0, values = 0, filled = 0;
+};
+struct Shared {
+  ValueId keys = kNoValue, values = kNoValue;  // the whole buffers
+  ValueId past = kNoValue;                     // the keys before this step
+};
+// The keys and values of `parts` become all those that are filled.
+Result<Shared> AddToBuffer(OnnxLowering& b, const SharedBuffer& at, Parts& parts) {
+  if (!b.has(at.filled)) return DataLoss("past_sequence_length is missing");
+  if (!b.has(at.keys) || !b.has(at.values)) return DataLoss("the cache is missing");
+  ONCILLA_ASSIGN(ValueId place, b.Cast(b.in(at.filled), DType::kI64, "place_wide"));
+  ONCILLA_ASSIGN(place, b.Add(ReshapeAttrs{}, {place, b.Ints({1})}, "place"));
+  ONCILLA_ASSIGN(const ValueId rows, b.Sizes(parts.k, 2, 3, "new_rows"));
+  ONCILLA_ASSIGN(const ValueId end, b.Add("Add", {}, {place, rows}, "end"));
+  const auto first = [&](ValueId x, ValueId to, const char* name) {
+    return b.Add("Slice", {}, {x, b.Ints({0}), to, b.Ints({2})}, name);
+  };
+  Shared out;
+  ONCILLA_ASSIGN(out.keys, WithRowsAt(b, b.in(at.keys), parts.k, place, "present_key"));
+  ONCILLA_ASSIGN(out.values, WithRowsAt(b, b.in(at.values), parts.v, place, "present_value"));
+  ONCILLA_ASSIGN(out.past, first(b.in(at.keys), place, "past_keys"));
+  ONCILLA_ASSIGN(parts.k, first(out.keys, end, "keys"));
+  ONCILLA_ASSIGN(parts.v, first(out.values, end, "values"));
+  return out;
+}
+
 Result<Values> LowerMultiHeadAttention(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t heads, b.NeedInt("num_heads"));
-  if (b.has(8) || b.has(9)) return Unsupported("with a cache that is shared between beams");
+  if (b.has(9)) return Unsupported("with a cache that is shared between beams");
   if (b.has(6) != b.has(7)) return InvalidArgument("past_key and past_value go together");
   ONCILLA_ASSIGN(Parts parts, ReadParts(b, heads, 3));
+  if (b.has(8)) {
+    parts.own_k = parts.k;
+    ONCILLA_ASSIGN(const Shared shared, AddToBuffer(b, {6, 7, 8}, parts));
+    ONCILLA_ASSIGN(const ValueId y, Attend(b, parts, 4, 5, shared.past));
+    return Values{y, shared.keys, shared.values};
+  }
   if (b.has(6)) {
     parts.own_k = parts.k;
     const ConcatAttrs along = {.axis = 2};
@@ -235,19 +313,6 @@ Result<Values> LowerMultiHeadAttention(OnnxLowering& b) {
   }
   ONCILLA_ASSIGN(const ValueId y, Attend(b, parts, 4, 5, b.in(6)));
   return Values{y, parts.k, parts.v};
-}
-
-// Writes one new row into a buffer [N, heads, most, size] at `place`, i64[1].
-Result<ValueId> WithRowAt(OnnxLowering& b, ValueId buffer, ValueId row, ValueId place,
-                          const std::string& name) {
-  // A negative position does not count from the end; it must fail like any outside the buffer.
-  const ValueId none = b.Ints({0});
-  ONCILLA_ASSIGN(const ValueId all, b.Sizes(buffer, 2, 3, name + "_rows"));
-  ONCILLA_ASSIGN(const ValueId wrong, b.Add("Less", {}, {place, none}, name + "_wrong"));
-  ONCILLA_ASSIGN(ValueId at, b.Add("Where", {}, {wrong, all, place}, name + "_place"));
-  ONCILLA_ASSIGN(const ValueId shape, b.Sizes(row, 0, 4, name + "_row_shape"));
-  ONCILLA_ASSIGN(at, b.Add("Expand", {}, {at, shape}, name + "_places"));
-  return b.Add(ScatterElementsAttrs{.axis = 2}, {buffer, at, row}, name);
 }
 
 // One step of a decoder: attention to an encoder's keys, or to those of earlier steps and its own.
@@ -260,32 +325,18 @@ Result<Values> LowerDecoderMaskedAttention(OnnxLowering& b) {
   if (b.has(8) || b.has(9)) return Unsupported("with a cache that is shared between beams");
   if (b.has(5) != b.has(6)) return InvalidArgument("past_key and past_value go together");
   ONCILLA_ASSIGN(Parts parts, ReadParts(b, heads, 10));
-  if (!b.has(5)) {
+  if (b.has(5) && shared) {
+    ONCILLA_ASSIGN(const Shared buffer, AddToBuffer(b, {5, 6, 7}, parts));
     ONCILLA_ASSIGN(const ValueId y, Attend(b, parts, 3, 4, kNoValue));
-    return Values{y, parts.k, parts.v};
+    return Values{y, buffer.keys, buffer.values};
   }
-  Values present;
-  if (shared) {
-    if (!b.has(7)) return DataLoss("past_sequence_length is missing");
-    ONCILLA_ASSIGN(ValueId place, b.Cast(b.in(7), DType::kI64, "place_wide"));
-    ONCILLA_ASSIGN(place, b.Add(ReshapeAttrs{}, {place, b.Ints({1})}, "place"));
-    ONCILLA_ASSIGN(const ValueId end, b.Add("Add", {}, {place, b.Ints({1})}, "end"));
-    const auto seen = [&](ValueId x, const char* name) {
-      return b.Add("Slice", {}, {x, b.Ints({0}), end, b.Ints({2})}, name);
-    };
-    ONCILLA_ASSIGN(const ValueId keys, WithRowAt(b, b.in(5), parts.k, place, "present_key"));
-    ONCILLA_ASSIGN(const ValueId values, WithRowAt(b, b.in(6), parts.v, place, "present_value"));
-    ONCILLA_ASSIGN(parts.k, seen(keys, "keys"));
-    ONCILLA_ASSIGN(parts.v, seen(values, "values"));
-    present = {keys, values};
-  } else {
+  if (b.has(5)) {
     const ConcatAttrs along = {.axis = 2};
     ONCILLA_ASSIGN(parts.k, b.Add(along, {b.in(5), parts.k}, "present_key"));
     ONCILLA_ASSIGN(parts.v, b.Add(along, {b.in(6), parts.v}, "present_value"));
-    present = {parts.k, parts.v};
   }
   ONCILLA_ASSIGN(const ValueId y, Attend(b, parts, 3, 4, kNoValue));
-  return Values{y, present[0], present[1]};
+  return Values{y, parts.k, parts.v};
 }
 
 // The class of each distance key - query from -farthest to farthest, after T5: near ones have

@@ -35,7 +35,7 @@ Status CheckInputs(OnnxLowering& b, const DecoderInputs& at) {
 }
 
 Status CheckKind(OnnxLowering& b) {
-  b.Ignore("qk_output");  // concerns the fourth output, which is not computed
+  b.Ignore("qk_output");  // concerns the fourth output
   ONCILLA_TRY(CheckInputs(b, kGrouped));
   if (b.has(kQueryNorm) != b.has(kKeyNorm)) {
     return InvalidArgument("q_norm_weight and k_norm_weight go together");
@@ -159,8 +159,62 @@ Status Rotate(OnnxLowering& b, const DecoderInputs& at, size_t place_input, Grou
   return {};
 }
 
-// Attention to the cache in its layout.
-Result<ValueId> Attend(OnnxLowering& b, const Grouped& g, const Cache& cache, int64_t window) {
+// The softmax of scores [N, heads, L, keys]. The scores of the sinks, one for each head, take part
+// in it and are cut off.
+Result<ValueId> AddSoftmaxWithSink(OnnxLowering& b, ValueId scores, ValueId sink) {
+  if (sink == kNoValue) return b.Add("Softmax", {}, {scores}, "weights");
+  ONCILLA_ASSIGN(sink, b.Cast(sink, b.fact(scores).dtype, "sink_wide"));
+  ONCILLA_ASSIGN(sink, b.Unsqueeze(sink, {0, 2, 3}, "sink_of_heads"));
+  ONCILLA_ASSIGN(const ValueId rows, b.Sizes(scores, 0, 3, "score_rows"));
+  ONCILLA_ASSIGN(const ValueId shape, b.Add(ConcatAttrs{.axis = 0}, {rows, b.Ints({1})}, "column"));
+  ONCILLA_ASSIGN(sink, b.Add("Expand", {}, {sink, shape}, "sink_column"));
+  ONCILLA_ASSIGN(ValueId y, b.Add(ConcatAttrs{.axis = 3}, {sink, scores}, "with_sink"));
+  ONCILLA_ASSIGN(y, b.Add("Softmax", {}, {y}, "weights_and_sink"));
+  constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+  return b.Add("Slice", {}, {y, b.Ints({1}), b.Ints({kEnd}), b.Ints({3})}, "weights");
+}
+
+// The fourth output: the scores before (1) or behind (2) their softmax, [N, heads, L, total]; 0
+// where a key is hidden. Columns of padding, which ONNX Runtime leaves undefined, are hidden.
+Result<ValueId> AddScoresShown(OnnxLowering& b, const Grouped& g, const Cache& cache,
+                               const AttentionAttrs& attrs, ValueId sink) {
+  ONCILLA_ASSIGN(const int64_t stage, b.Int("qk_output", 0));
+  if (stage != 1 && stage != 2) return InvalidArgument("qk_output is ", stage);
+  ONCILLA_ASSIGN(const ValueId end, b.Unsqueeze(g.total, {0}, "keys_shown"));
+  ONCILLA_ASSIGN(ValueId k, b.Add("Slice", {}, {cache.keys, b.Ints({0}), end, b.Ints({2})}, "k"));
+  ONCILLA_ASSIGN(k, ShareHeads(b, k, g.heads, "k"));
+  ONCILLA_ASSIGN(k, b.Cast(k, g.wide, "k_wide"));
+  ONCILLA_ASSIGN(const ValueId q, b.Cast(g.q, g.wide, "q_wide"));
+  const double scale = attrs.scale == 0 ? 1 / std::sqrt(static_cast<double>(g.size)) : attrs.scale;
+  ONCILLA_ASSIGN(const ValueId factor, b.Scalar(g.wide, scale));
+  ONCILLA_ASSIGN(ValueId y, b.Add(MatMulAttrs{.transpose_b = true}, {q, k}, "products"));
+  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, factor}, "scores"));
+  if (attrs.softcap > 0) {
+    ONCILLA_ASSIGN(const ValueId cap, b.Scalar(g.wide, attrs.softcap));
+    ONCILLA_ASSIGN(y, b.Add("Div", {}, {y, cap}, "part_of_cap"));
+    ONCILLA_ASSIGN(y, b.Add("Tanh", {}, {y}, "bent"));
+    ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, cap}, "capped"));
+  }
+  if (cache.bias != kNoValue) {
+    ONCILLA_ASSIGN(const ValueId bias, b.Cast(cache.bias, g.wide, "bias_wide"));
+    ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, bias}, "biased"));
+  }
+  HiddenKeys rule;
+  rule.left = attrs.left, rule.right = attrs.right;
+  rule.valid = cache.lengths, rule.start = cache.starts;
+  ONCILLA_ASSIGN(const ValueId hidden, AddHidden(b, rule, g.q, k));
+  if (stage == 2) {
+    ONCILLA_ASSIGN(const ValueId off, b.Scalar(g.wide, kMinusInfinity));
+    ONCILLA_ASSIGN(y, b.Add("Where", {}, {hidden, off, y}, "scores_seen"));
+    ONCILLA_ASSIGN(y, AddSoftmaxWithSink(b, y, sink));
+  }
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(g.wide, 0));
+  ONCILLA_ASSIGN(y, b.Add("Where", {}, {hidden, zero, y}, "shown_wide"));
+  return b.Cast(y, b.dtype(), "shown");
+}
+
+// Attention to the cache in its layout. Also returns the scores, if they are wanted.
+Result<Values> Attend(OnnxLowering& b, const Grouped& g, const Cache& cache, int64_t window) {
   ONCILLA_ASSIGN(const float scale, b.Float("scale", 0));
   ONCILLA_ASSIGN(const float softcap, b.Float("softcap", 0));
   ONCILLA_ASSIGN(const bool causal, b.Flag("causal", true));
@@ -185,7 +239,11 @@ Result<ValueId> Attend(OnnxLowering& b, const Grouped& g, const Cache& cache, in
     ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.dtype(), 0));
     ONCILLA_ASSIGN(parts.sink, b.Add("Expand", {}, {zero, b.Ints({g.heads})}, "sink"));
   }
-  return AddAttention(b, attrs, parts, "by_head");
+  ONCILLA_ASSIGN(ValueId y, AddAttention(b, attrs, parts, "by_head"));
+  ONCILLA_ASSIGN(y, JoinHeads(b, y, ""));
+  if (!b.wants(3)) return Values{y, kNoValue};
+  ONCILLA_ASSIGN(const ValueId shown, AddScoresShown(b, g, cache, attrs, parts.sink));
+  return Values{y, shown};
 }
 
 Result<Values> LowerGroupQueryAttention(OnnxLowering& b) {
@@ -199,9 +257,9 @@ Result<Values> LowerGroupQueryAttention(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool windowed, b.Flag("sliding_window_cache", false));
   ONCILLA_ASSIGN(const Cache cache,
                  windowed ? AddWindowedCache(b, g, window) : AddWholeCache(b, g));
-  ONCILLA_ASSIGN(ValueId y, Attend(b, g, cache, window));
-  ONCILLA_ASSIGN(y, JoinHeads(b, y, ""));
-  return Values{y, cache.present_keys, cache.present_values};
+  if (windowed && b.wants(3)) return Unsupported("with qk_output and sliding_window_cache");
+  ONCILLA_ASSIGN(const Values y, Attend(b, g, cache, window));
+  return Values{y[0], cache.present_keys, cache.present_values, y[1]};
 }
 
 // Which blocks of keys each block of queries sees, by layout: 0, or minus infinity where it does

@@ -1,5 +1,6 @@
 // com.microsoft's products with weights of few bits, which stay packed; mixtures of experts; and
 // ops of text generation, which are refused with advice.
+#include <array>
 #include <limits>
 
 #include "engine/import/onnx/lowering.h"
@@ -175,69 +176,111 @@ Result<ValueId> AsBytes(OnnxLowering& b, ValueId x, const std::string& name) {
   return b.Add("CastStored", to, {x}, name + "_bytes");
 }
 
-// Rows of a table of packed numbers with scales along the last axis; only the requested rows are
-// unpacked.
-Result<Values> LowerGatherBlockQuantized(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const int64_t bits, ReadBits(b, "bits"));
-  ONCILLA_ASSIGN(const int64_t block, b.Int("block_size", 128));
+// GatherBlockQuantized: a table of numbers of few bits, of which a part is taken along one axis and
+// each `block` along another (or the same) have a scale and a zero point.
+struct BlockTable {
+  DType dtype;          // of the data
+  int64_t bits = 4;     // of a number
+  int64_t block = 128;  // how many numbers along the scaled axis share a scale
+  int64_t size = 0;     // how many there are
+  int rank = 0, taken = 0, scaled = 0;
+  int scaled_out = 0;  // the scaled axis of the result
+  bool bytes_of_several() const { return dtype == DType::kU8; }
+};
+
+// Numbers of 8 or 4 bits with an exponent.
+bool IsReal(DType dtype) { return IsSmallFloat(dtype) && dtype != DType::kF8E8M0; }
+
+Result<BlockTable> ReadBlockTable(OnnxLowering& b) {
+  BlockTable t{.dtype = b.dtype()};
+  ONCILLA_ASSIGN(t.bits, ReadBits(b, "bits"));
+  ONCILLA_ASSIGN(t.block, b.Int("block_size", 128));
   ONCILLA_ASSIGN(const int64_t axis, b.Int("gather_axis", 0));
   ONCILLA_ASSIGN(const int64_t along, b.Int("quantize_axis", 1));
-  const bool bytes_of_several = b.dtype() == DType::kU8;
-  if (!bytes_of_several && b.dtype() != DType::kI4 && b.dtype() != DType::kU4) {
-    return Unsupported("of data of ", b.dtype());
+  const bool real = IsReal(t.dtype);
+  if (!real && !t.bytes_of_several() && t.dtype != DType::kI4 && t.dtype != DType::kU4) {
+    return Unsupported("of data of ", t.dtype);
   }
-  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ONCILLA_ASSIGN(t.rank, b.Rank(0));
   ONCILLA_ASSIGN(const int index_rank, b.Rank(1, "the indices"));
-  ONCILLA_ASSIGN(const int taken, NormalizeAxis(axis, rank));
-  ONCILLA_ASSIGN(const int scaled, NormalizeAxis(along, rank));
-  if (scaled != rank - 1 || taken == scaled) {
-    return Unsupported("with quantize_axis ", along, " and gather_axis ", axis, " of rank ", rank);
+  ONCILLA_ASSIGN(t.taken, NormalizeAxis(axis, t.rank));
+  ONCILLA_ASSIGN(t.scaled, NormalizeAxis(along, t.rank));
+  if (t.bytes_of_several() && (t.scaled != t.rank - 1 || t.taken == t.scaled)) {
+    return Unsupported("of bytes with quantize_axis ", along, " and gather_axis ", axis,
+                       " of rank ", t.rank);
   }
-  const Dim width = b.in_fact(0).shape[rank - 1];
+  const PartialShape shape = b.in_fact(0).shape;
+  const Dim width = shape.ranked() ? shape[t.scaled] : Dim();
   constexpr int64_t kMost = int64_t{1} << 40;
-  if (!width.known() || width.size < 1 || width.size > kMost || block < 1 || block > kMost) {
-    return Unsupported("of rows of unknown width");
+  if (!width.known() || width.size < 1 || width.size > kMost) {
+    return Unsupported("of an unknown number of numbers along quantize_axis");
   }
-  const int64_t count = bytes_of_several ? width.size * 8 / bits : width.size;
-  const int64_t blocks = (count + block - 1) / block;
-  const GatherAttrs rows = {.axis = taken};
-  // Tensors of 4-bit types are constants, which are widened to bytes when the graph is compiled.
-  const int64_t held = bytes_of_several ? bits : 8;
-  ONCILLA_ASSIGN(const ValueId data, AsBytes(b, b.in(0), "data"));
-  ONCILLA_ASSIGN(const ValueId bytes, b.Add(rows, {data, b.in(1)}, "rows"));
-  ONCILLA_ASSIGN(ValueId scales, b.Add(rows, {b.in(2), b.in(1)}, "scale_rows"));
-  const DType to = b.fact(scales).dtype;
-  ONCILLA_ASSIGN(ValueId x, Numbers(b, bytes, held, count, "numbers"));
-  ONCILLA_ASSIGN(x, b.Cast(x, to, "numbers_real"));
-  if (count % block != 0) {
-    const auto axes = static_cast<size_t>(rank - 1 + index_rank);
-    std::vector<int64_t> pads(2 * axes, 0);
-    pads.back() = blocks * block - count;
-    ONCILLA_ASSIGN(x, b.Add(PadAttrs{}, {x, b.Ints(std::move(pads))}, "numbers_filled_up"));
+  t.size = t.bytes_of_several() ? width.size * 8 / t.bits : width.size;
+  if (real && t.block == 0) t.block = t.size;
+  if (t.block < 1 || t.block > kMost) return InvalidArgument("block_size is ", t.block);
+  t.scaled_out = t.scaled <= t.taken ? t.scaled : t.scaled + index_rank - 1;
+  return t;
+}
+
+// Scales or zero points for each number that is taken.
+Result<ValueId> OfBlocks(OnnxLowering& b, const BlockTable& t, ValueId x, const std::string& name) {
+  const ValueId block = b.Constant(Tensor::ScalarInt64(t.block));
+  ValueId places = b.in(1);
+  if (t.taken == t.scaled) {
+    const ValueId size = b.Constant(Tensor::ScalarInt64(t.size));
+    ONCILLA_ASSIGN(places, b.Cast(places, DType::kI64, name + "_wide_places"));
+    ONCILLA_ASSIGN(places, b.Add("FloorMod", {}, {places, size}, name + "_from_start"));
+    ONCILLA_ASSIGN(places, b.Add("FloorDiv", {}, {places, block}, name + "_blocks"));
+    return b.Add(GatherAttrs{.axis = t.taken}, {x, places}, name);
   }
-  ONCILLA_ASSIGN(x, b.Add(ReshapeAttrs{}, {x, b.Ints({-1, blocks, block})}, "blocks"));
-  ValueId zeros = kNoValue;
-  if (b.has(3)) {
-    if (b.dtype(3) != b.dtype()) return InvalidArgument("zero points of ", b.dtype(3));
-    ONCILLA_ASSIGN(zeros, AsBytes(b, b.in(3), "zero_points"));
-    ONCILLA_ASSIGN(zeros, b.Add(rows, {zeros, b.in(1)}, "zero_rows"));
-    ONCILLA_ASSIGN(zeros, Numbers(b, zeros, held, blocks, "zeros"));
-    ONCILLA_ASSIGN(zeros, b.Cast(zeros, to, "zeros_real"));
-    ONCILLA_ASSIGN(zeros, b.Add(ReshapeAttrs{}, {zeros, b.Ints({-1, blocks, 1})}, "zeros_apart"));
+  const PartialShape own = b.fact(x).shape, data = b.in_fact(0).shape;
+  if (!own.ranked()) return Unsupported("the rank of the ", name, " is not known");
+  if (own.rank() != t.rank) return InvalidArgument(name, " of the shape ", own);
+  if (own[t.taken].known() && own[t.taken].size == 1 && !own[t.taken].Same(data[t.taken])) {
+    // One for all, which only tables of numbers with an exponent have.
+    ONCILLA_ASSIGN(const ValueId none, b.Scalar(b.dtype(1), 0));
+    ONCILLA_ASSIGN(places, b.Add("Mul", {}, {places, none}, name + "_firsts"));
+  }
+  ONCILLA_ASSIGN(x, b.Add(GatherAttrs{.axis = t.taken}, {x, places}, name + "_rows"));
+  if (t.block >= t.size) return x;
+  std::vector<int64_t> of;
+  for (int64_t i = 0; i < t.size; ++i) of.push_back(i / t.block);
+  return b.Add(GatherAttrs{.axis = t.scaled_out}, {x, b.Ints(std::move(of))}, name);
+}
+
+// Only the requested part is unpacked.
+Result<Values> LowerGatherBlockQuantized(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const BlockTable t, ReadBlockTable(b));
+  const DType to = b.dtype(2);
+  const GatherAttrs rows = {.axis = t.taken};
+  const int64_t held = t.bytes_of_several() ? t.bits : 8;
+  ValueId x = kNoValue;
+  // Tensors of such types are constants, which are widened when the graph is compiled.
+  if (IsReal(t.dtype)) {
+    ONCILLA_ASSIGN(x, b.Add("CastStored", CastStoredAttrs{.to = DType::kF32}, {b.in(0)}, "data"));
+    ONCILLA_ASSIGN(x, b.Add(rows, {x, b.in(1)}, "rows"));
   } else {
-    const auto middle = static_cast<double>(int64_t{1} << (bits - 1));
-    ONCILLA_ASSIGN(zeros, b.Scalar(to, bytes_of_several ? middle : 0));
+    ONCILLA_ASSIGN(x, AsBytes(b, b.in(0), "data"));
+    ONCILLA_ASSIGN(x, b.Add(rows, {x, b.in(1)}, "rows"));
+    ONCILLA_ASSIGN(x, Numbers(b, x, held, t.size, "numbers"));
   }
-  ONCILLA_ASSIGN(x, b.Add("Sub", {}, {x, zeros}, "moved"));
-  ONCILLA_ASSIGN(scales, b.Add(ReshapeAttrs{}, {scales, b.Ints({-1, blocks, 1})}, "scales"));
-  ONCILLA_ASSIGN(x, b.Add("Mul", {}, {x, scales}, "scaled"));
-  const ValueId flat = b.Ints({-1, blocks * block});
-  ONCILLA_ASSIGN(x, b.Add(ReshapeAttrs{}, {x, flat}, "flat"));
-  ONCILLA_ASSIGN(x, b.Add("Slice", {}, {x, b.Ints({0}), b.Ints({count}), b.Ints({1})}, "used"));
-  ONCILLA_ASSIGN(const ValueId lead, b.Sizes(bytes, 0, rank - 2 + index_rank, "lead"));
-  ONCILLA_ASSIGN(const ValueId shape,
-                 b.Add(ConcatAttrs{.axis = 0}, {lead, b.Ints({count})}, "shape"));
-  return One(b.Add(ReshapeAttrs{}, {x, shape}));
+  ONCILLA_ASSIGN(x, b.Cast(x, to, "numbers_real"));
+  if (b.has(3)) {
+    if (b.dtype(3) != t.dtype || IsReal(t.dtype)) {
+      return InvalidArgument("zero points of ", b.dtype(3), " for data of ", t.dtype);
+    }
+    ONCILLA_ASSIGN(ValueId zeros, AsBytes(b, b.in(3), "zero_points"));
+    ONCILLA_ASSIGN(zeros, Numbers(b, zeros, held, (t.size + t.block - 1) / t.block, "zeros"));
+    ONCILLA_ASSIGN(zeros, OfBlocks(b, t, zeros, "zeros_of_numbers"));
+    ONCILLA_ASSIGN(zeros, b.Cast(zeros, to, "zeros_real"));
+    ONCILLA_ASSIGN(x, b.Add("Sub", {}, {x, zeros}, "moved"));
+  } else if (t.bytes_of_several()) {
+    ONCILLA_ASSIGN(const ValueId middle,
+                   b.Scalar(to, static_cast<double>(int64_t{1} << (t.bits - 1))));
+    ONCILLA_ASSIGN(x, b.Add("Sub", {}, {x, middle}, "moved"));
+  }
+  ONCILLA_ASSIGN(const ValueId scales, OfBlocks(b, t, b.in(2), "scales"));
+  return One(b.Add("Mul", {}, {x, scales}));
 }
 
 // The activation between the two products of an expert.
@@ -359,11 +402,29 @@ Result<Values> LowerMoe(OnnxLowering& b) {
   return AsInput(b, y);
 }
 
-// The packed product number `first`/3 of rows f32[M, k, depth], each with the expert in `ids`.
+// A packed product of the experts.
 struct PackedProduct {
   size_t weights = 0, zeros = 0;  // inputs; scales and bias follow the weights
   int64_t bits = 4, block = 0;
 };
+// The zero points of matrices with so many [experts, columns, blocks] as MatMulPacked takes them.
+// Those of rows without blocks, [experts, bytes], are packed along the columns.
+Result<ValueId> ZerosOfExperts(OnnxLowering& b, const PackedProduct& p,
+                               const std::array<int64_t, 3>& sizes, const std::string& name) {
+  ValueId x = b.in(p.zeros);
+  if (b.dtype(p.zeros) != DType::kU8) return Unsupported("zero points of ", b.dtype(p.zeros));
+  ONCILLA_ASSIGN(const int rank, b.Rank(p.zeros, "the zero points"));
+  const auto& [experts, columns, blocks] = sizes;
+  if (rank != 2 || p.block != 0 || p.bits == 8) {
+    return b.Add(ReshapeAttrs{}, {x, b.Ints({experts, columns, BytesFor(blocks, p.bits)})},
+                 name + "_zeros");
+  }
+  ONCILLA_ASSIGN(x, Numbers(b, x, p.bits, columns, name + "_zero_numbers"));
+  ONCILLA_ASSIGN(x, b.Cast(x, DType::kF32, name + "_zeros_real"));
+  return b.Add(ReshapeAttrs{}, {x, b.Ints({experts, columns, 1})}, name + "_zeros");
+}
+
+// The product of rows f32[M, k, depth], each with the expert in `ids`.
 Result<ValueId> AddPackedExperts(OnnxLowering& b, ValueId x, ValueId ids, const PackedProduct& p,
                                  const std::string& name) {
   const PartialShape shape = b.in_fact(p.weights).shape;
@@ -389,9 +450,7 @@ Result<ValueId> AddPackedExperts(OnnxLowering& b, ValueId x, ValueId ids, const 
   ONCILLA_ASSIGN(scales, shaped(scales, {experts, columns, blocks}, "_scales"));
   ValueId zeros = kNoValue;
   if (b.has(p.zeros)) {
-    if (b.dtype(p.zeros) != DType::kU8) return Unsupported("zero points of ", b.dtype(p.zeros));
-    ONCILLA_ASSIGN(
-        zeros, shaped(b.in(p.zeros), {experts, columns, BytesFor(blocks, attrs.bits)}, "_zeros"));
+    ONCILLA_ASSIGN(zeros, ZerosOfExperts(b, p, {experts, columns, blocks}, name));
   }
   ONCILLA_ASSIGN(ValueId y, b.Add(attrs, {x, weights, scales, zeros, ids}, name));
   if (!b.has(p.weights + 2)) return y;
@@ -402,7 +461,6 @@ Result<ValueId> AddPackedExperts(OnnxLowering& b, ValueId x, ValueId ids, const 
 
 Status CheckQMoe(OnnxLowering& b, int64_t bits) {
   b.Ignore("accuracy_level");
-  b.Ignore("normalize_routing_weights");  // the weights of chosen experts always are
   ONCILLA_ASSIGN(const std::string kind, b.String("quant_type", "int"));
   if (kind != "int") return Unsupported("with quant_type ", kind);
   ONCILLA_ASSIGN(const int64_t prepacked, b.Int("weights_prepacked", 0));
@@ -415,10 +473,25 @@ Status CheckQMoe(OnnxLowering& b, int64_t bits) {
   for (size_t i : {8, 9, 10, 13}) {
     if (b.has(i)) return Unsupported("with a third product (fc3)");
   }
-  for (size_t i = 14; i < b.inputs(); ++i) {
-    if (b.has(i)) return Unsupported("with input ", i, ", router_weights or a scale");
+  for (size_t i = 15; i < b.inputs(); ++i) {
+    if (b.has(i)) return Unsupported("with input ", i, ", a scale");
   }
   return {};
+}
+
+// The weights of the chosen experts: the softmax of their scores, or numbers that the node is given
+// for all, [M, experts], which normalize_routing_weights divides by their sum.
+Result<ValueId> WeightsOfChosen(OnnxLowering& b, const Routes& r) {
+  constexpr size_t kRouterWeights = 14;
+  ONCILLA_ASSIGN(const bool normalised, b.Flag("normalize_routing_weights", false));
+  if (!b.has(kRouterWeights)) return r.weights;
+  ONCILLA_ASSIGN(const ValueId all, b.Cast(b.in(kRouterWeights), DType::kF32, "router_weights"));
+  ONCILLA_ASSIGN(const ValueId own,
+                 b.Add(GatherElementsAttrs{.axis = 1}, {all, r.ids}, "router_weights_of_chosen"));
+  if (!normalised) return own;
+  ONCILLA_ASSIGN(const ValueId sum, b.Add("ReduceSum", ReduceAttrs{.keep_dims = true},
+                                          {own, b.Ints({1})}, "router_sum"));
+  return b.Add("Div", {}, {own, sum}, "router_parts");
 }
 
 // Only the chosen experts compute, and their weights stay packed.
@@ -436,7 +509,8 @@ Result<Values> LowerQMoe(OnnxLowering& b) {
   PackedProduct second = first;
   second.weights = 5, second.zeros = 12;
   ONCILLA_ASSIGN(y, AddPackedExperts(b, y, r.ids, second, "second"));
-  ONCILLA_ASSIGN(const ValueId weights, b.Unsqueeze(r.weights, {1}, "weights_in_a_row"));
+  ONCILLA_ASSIGN(ValueId weights, WeightsOfChosen(b, r));
+  ONCILLA_ASSIGN(weights, b.Unsqueeze(weights, {1}, "weights_in_a_row"));
   ONCILLA_ASSIGN(y, b.Add("MatMul", {}, {weights, y}, "weighted"));
   ONCILLA_ASSIGN(y, b.Add("Squeeze", {}, {y, b.Ints({1})}, "sum"));
   return AsInput(b, y);

@@ -54,12 +54,12 @@ Result<Values> LowerDynamicQuantizeMatMul(OnnxLowering& b) {
   return WithBias(b, product, 4);
 }
 
-// alpha * A' * B' + C, where C is in the product's steps; the result is float if it has no scale.
+// alpha * A' * B' + C, where C is in the product's steps, in steps of y_scale; the result is float
+// if there is no y_zero_point.
 Result<Values> LowerQGemm(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float alpha, b.Float("alpha", 1));
   ONCILLA_ASSIGN(const bool transpose_a, b.Flag("transA", false));
   ONCILLA_ASSIGN(const bool transpose_b, b.Flag("transB", false));
-  if (b.has(7) != b.has(8)) return Unsupported("with one of y_scale and y_zero_point alone");
   const MatMulIntegerAttrs attrs = {.transpose_a = transpose_a, .transpose_b = transpose_b};
   const IntegerProduct inputs = {0, 3, 2, 5};
   ONCILLA_ASSIGN(ValueId sum, AddIntegerProduct(b, inputs, attrs, "sum"));
@@ -76,8 +76,8 @@ Result<Values> LowerQGemm(OnnxLowering& b) {
   if (b.has(7)) {
     ONCILLA_ASSIGN(const ValueId y_scale, b.ToScalar(b.in(7), "y_scale"));
     ONCILLA_ASSIGN(scale, b.Add("Div", {}, {scale, y_scale}, "scale"));
-    return One(AddRequantized(b, sum, scale, b.in(8), b.dtype(8), ""));
   }
+  if (b.has(8)) return One(AddRequantized(b, sum, scale, b.in(8), b.dtype(8), ""));
   ONCILLA_ASSIGN(const ValueId real, b.Cast(sum, DType::kF32, "real"));
   return One(b.Add("Mul", {}, {real, scale}));
 }

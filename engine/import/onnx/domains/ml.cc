@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "engine/import/lowering/shared_ops.h"
+#include "engine/ops/check.h"
 
 namespace oncilla {
 
@@ -41,6 +42,28 @@ Result<ValueId> AddPostTransform(OnnxLowering& b, ValueId scores, std::string_vi
     return b.Add("Ndtri", {}, {scores}, role);
   }
   return Unsupported("post_transform ", transform);
+}
+
+Result<ValueId> AddRows(OnnxLowering& b) {
+  const Result<int> rank = b.Rank(0);
+  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
+  if (!rank.ok()) return b.Add(EnsureShapeAttrs{.dims = {-1, -1}}, {x}, "rows");
+  return *rank == 1 ? b.Unsqueeze(x, {0}, "row") : x;
+}
+
+Result<ValueId> AddBothScores(OnnxLowering& b, ValueId score, std::string_view transform) {
+  ValueId first = kNoValue, second = score;
+  if (transform == "LOGISTIC") {
+    ONCILLA_ASSIGN(first, b.Add("Neg", {}, {score}, "other_side"));
+    ONCILLA_ASSIGN(first, b.Add("Sigmoid", {}, {first}, "of_first"));
+    ONCILLA_ASSIGN(second, b.Add("Sigmoid", {}, {score}, "of_second"));
+  } else if (transform == "NONE" || transform == "SOFTMAX" || transform == "SOFTMAX_ZERO") {
+    ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kF32, 1));
+    ONCILLA_ASSIGN(first, b.Add("Sub", {}, {one, score}, "of_first"));
+  } else {
+    return Unsupported("post_transform ", transform, " of one score for two classes");
+  }
+  return b.Add(ConcatAttrs{.axis = 1}, {first, second}, "of_both");
 }
 
 Result<ValueId> AddLabelAt(OnnxLowering& b, ValueId place, int64_t classes, std::string_view ints,
@@ -279,9 +302,27 @@ Result<Values> LowerImputer(OnnxLowering& b) {
   return One(b.Add("Where", {}, {hit, put, b.in(0)}));
 }
 
+// Fails the run where a value equals no category: `same` has a column for each.
+Status CheckAllKnown(OnnxLowering& b, ValueId same) {
+  ONCILLA_ASSIGN(const ValueId known, b.Add("ReduceAny", ReduceAttrs{.keep_dims = false},
+                                            {same, b.Ints({-1})}, "known"));
+  ONCILLA_ASSIGN(const ValueId all, b.Add("ReduceAll", {}, {known}, "all_known"));
+  const ValueId text = b.Constant(Tensor::Strings({}, {"a value is not one of the categories:"}));
+  return b.AddAll(AssertAttrs{}, {all, text, b.in(0)}, "check_categories").status();
+}
+
+// 1 for each element that does not occur again.
+template <class T>
+std::vector<uint8_t> LastPlaces(const std::vector<T>& list) {
+  std::map<T, size_t> last;
+  for (size_t i = 0; i < list.size(); ++i) last[list[i]] = i;
+  std::vector<uint8_t> out(list.size(), 0);
+  for (const auto& [key, place] : last) out[place] = 1;
+  return out;
+}
+
 Result<Values> LowerOneHotEncoder(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool zeros, b.Flag("zeros", true));
-  if (!zeros) return Unsupported("that fails for values outside the categories (zeros = 0)");
   ONCILLA_ASSIGN(const auto words, b.StringList("cats_strings"));
   ONCILLA_ASSIGN(const auto numbers, b.IntList("cats_int64s"));
   const bool text = b.dtype() == DType::kString;
@@ -297,6 +338,13 @@ Result<Values> LowerOneHotEncoder(OnnxLowering& b) {
     ONCILLA_ASSIGN(x, b.Unsqueeze(x, {-1}, "x"));
     ONCILLA_ASSIGN(same, b.Add("Equal", {}, {x, b.Constant(Tensor::Int64s(numbers))}, "same"));
   }
+  if (!zeros) ONCILLA_TRY(CheckAllKnown(b, same));
+  // Of a category that is listed several times, the last place counts.
+  const std::vector<uint8_t> last = text ? LastPlaces(words) : LastPlaces(numbers);
+  if (std::find(last.begin(), last.end(), 0) != last.end()) {
+    const ValueId mask = b.Constant(Tensor::Of<uint8_t>(DType::kBool, {count}, last));
+    ONCILLA_ASSIGN(same, b.Add("And", {}, {same, mask}, "same_last"));
+  }
   return One(b.Cast(same, DType::kF32, ""));
 }
 
@@ -311,7 +359,7 @@ Result<ValueId> AddLinear(OnnxLowering& b, int64_t targets) {
   if (!intercepts.empty() && std::ssize(intercepts) != targets) {
     return InvalidArgument(intercepts.size(), " intercepts for ", targets, " targets");
   }
-  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
+  ONCILLA_ASSIGN(const ValueId x, AddRows(b));
   const ValueId matrix =
       b.Constant(Tensor::Of<float>(DType::kF32, {targets, count / targets}, weights));
   const ValueId bias = intercepts.empty()
@@ -327,6 +375,19 @@ Result<Values> LowerLinearRegressor(OnnxLowering& b) {
   return One(AddPostTransform(b, scores, transform, ""));
 }
 
+// One score for two classes: the second one's if it is above zero.
+Result<Values> LowerOneScore(OnnxLowering& b, const std::string& transform) {
+  ONCILLA_ASSIGN(const ValueId score, AddLinear(b, 1));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kF32, 0));
+  ONCILLA_ASSIGN(const ValueId above, b.Add("Greater", {}, {score, zero}, "above"));
+  ONCILLA_ASSIGN(const ValueId number, b.Cast(above, DType::kI64, "number"));
+  ONCILLA_ASSIGN(const ValueId place, b.Add(ReshapeAttrs{}, {number, b.Ints({-1})}, "place"));
+  ONCILLA_ASSIGN(const ValueId label,
+                 AddLabelAt(b, place, 2, "classlabels_ints", "classlabels_strings"));
+  ONCILLA_ASSIGN(const ValueId shown, AddBothScores(b, score, transform));
+  return Values{label, shown};
+}
+
 Result<Values> LowerLinearClassifier(OnnxLowering& b) {
   b.Ignore("multi_class");
   ONCILLA_ASSIGN(const std::string transform, b.String("post_transform", "NONE"));
@@ -334,14 +395,39 @@ Result<Values> LowerLinearClassifier(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::vector<Bytes> words, b.StringList("classlabels_strings"));
   ONCILLA_ASSIGN(const std::vector<float> intercepts, b.FloatList("intercepts"));
   const auto classes = static_cast<int64_t>(std::max(numbers.size(), words.size()));
-  if (!intercepts.empty() && std::ssize(intercepts) != classes) {
-    return Unsupported("with one score for two classes");
-  }
+  if (intercepts.size() == 1 && classes == 2) return LowerOneScore(b, transform);
   ONCILLA_ASSIGN(const ValueId scores, AddLinear(b, classes));
   ONCILLA_ASSIGN(const ValueId label,
                  AddTopLabel(b, scores, classes, "classlabels_ints", "classlabels_strings"));
   ONCILLA_ASSIGN(const ValueId shown, AddPostTransform(b, scores, transform, "shown"));
   return Values{label, shown};
+}
+
+// Input i as f32 [N, size]: all but the first axis are one, and what lacks is 0; a vector is a row.
+Result<ValueId> AddFeatures(OnnxLowering& b, size_t i, int64_t size) {
+  if (size < 0) return InvalidArgument("inputdimensions contains ", size);
+  ONCILLA_ASSIGN(const int rank, b.Rank(i));
+  if (rank < 1) return InvalidArgument("input ", i, " has rank ", rank);
+  const auto name = [&](const char* what) { return StrCat(what, i); };
+  ONCILLA_ASSIGN(ValueId x, b.Cast(b.in(i), DType::kF32, name("float")));
+  if (rank == 1) {
+    ONCILLA_ASSIGN(x, b.Unsqueeze(x, {0}, name("row")));
+  } else if (rank > 2) {
+    ONCILLA_ASSIGN(x, b.Add(FlattenAttrs{.axis = 1}, {x}, name("flat")));
+  }
+  const PartialShape shape = b.fact(x).shape;
+  const Dim width = shape.ranked() ? shape[1] : Dim();
+  if (width.known() && width.size == size) return x;
+  if (!width.known() || width.size > size) {
+    ONCILLA_ASSIGN(
+        x, b.Add("Slice", {}, {x, b.Ints({0}), b.Ints({size}), b.Ints({1})}, name("first")));
+  }
+  if (width.known() && width.size > size) return x;
+  ONCILLA_ASSIGN(const ValueId own, b.Sizes(x, 1, 2, name("width")));
+  ONCILLA_ASSIGN(const ValueId lacking, b.Add("Sub", {}, {b.Ints({size}), own}, name("lacking")));
+  ONCILLA_ASSIGN(const ValueId pads,
+                 b.Add(ConcatAttrs{.axis = 0}, {b.Ints({0, 0, 0}), lacking}, name("pads")));
+  return b.Add(PadAttrs{}, {x, pads}, name("filled_up"));
 }
 
 Result<Values> LowerFeatureVectorizer(OnnxLowering& b) {
@@ -351,16 +437,7 @@ Result<Values> LowerFeatureVectorizer(OnnxLowering& b) {
   }
   Values parts;
   for (size_t i = 0; i < b.inputs(); ++i) {
-    ONCILLA_ASSIGN(const int rank, b.Rank(i));
-    if (rank != 1 && rank != 2) return InvalidArgument("input ", i, " has rank ", rank);
-    ONCILLA_ASSIGN(ValueId part, b.Cast(b.in(i), DType::kF32, StrCat("float", i)));
-    if (rank == 1) {
-      ONCILLA_ASSIGN(part, b.Unsqueeze(part, {0}, StrCat("row", i)));
-    }
-    const Dim width = b.fact(part).shape[1];
-    if (!width.known() || width.size != sizes[i]) {
-      return Unsupported("of an input that has other than ", sizes[i], " features");
-    }
+    ONCILLA_ASSIGN(const ValueId part, AddFeatures(b, i, sizes[i]));
     parts.push_back(part);
   }
   return One(b.Add(ConcatAttrs{.axis = 1}, std::move(parts)));

@@ -1,4 +1,5 @@
 // ai.onnx.ml's support vector machines.
+#include <algorithm>
 #include <cmath>
 
 #include "engine/import/onnx/domains/ml.h"
@@ -61,26 +62,38 @@ Result<ValueId> AddKernel(OnnxLowering& b, ValueId x, ValueId vectors) {
   return b.Add("Pow", {}, {y, degree}, "near");
 }
 
-// The sum of kernels weighted by the coefficients, plus rho; for a one-class model, its sign.
-Result<Values> LowerSvmRegressor(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const std::vector<float> weights, b.FloatList("coefficients"));
+// The sum of kernels weighted by the coefficients. Without support vectors, the coefficients are
+// those of the features, and the kernel is linear.
+Result<ValueId> AddKernelSum(OnnxLowering& b, const std::vector<float>& weights) {
   ONCILLA_ASSIGN(const std::vector<float> vectors, b.FloatList("support_vectors"));
-  ONCILLA_ASSIGN(const std::vector<float> rho, b.FloatList("rho"));
   ONCILLA_ASSIGN(const int64_t count, b.Int("n_supports", 0));
-  ONCILLA_ASSIGN(const bool one_class, b.Flag("one_class", false));
-  ONCILLA_ASSIGN(const std::string transform, b.String("post_transform", "NONE"));
-  const auto size = std::ssize(vectors);
-  if (count < 1 || size == 0 || size % count != 0) return Unsupported("without support vectors");
-  if (std::ssize(weights) != count || rho.size() != 1) {
-    return InvalidArgument(weights.size(), " coefficients and ", rho.size(), " rho for ", count,
+  ONCILLA_ASSIGN(const ValueId x, AddRows(b));
+  const auto size = std::ssize(vectors), numbers = std::ssize(weights);
+  const ValueId column = b.Constant(Tensor::Of<float>(DType::kF32, {numbers, 1}, weights));
+  if (count <= 0) {
+    b.Ignore("kernel_type");
+    b.Ignore("kernel_params");
+    return b.Add("MatMul", MatMulAttrs{}, {x, column}, "sum");
+  }
+  if (numbers != count || size == 0 || size % count != 0) {
+    return InvalidArgument(numbers, " coefficients and ", size, " numbers of vectors for ", count,
                            " support vectors");
   }
-  if (transform != "NONE") return Unsupported("post_transform ", transform);
-  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
   const ValueId points = b.Constant(Tensor::Of<float>(DType::kF32, {count, size / count}, vectors));
   ONCILLA_ASSIGN(const ValueId near, AddKernel(b, x, points));
-  const ValueId column = b.Constant(Tensor::Of<float>(DType::kF32, {count, 1}, weights));
-  ONCILLA_ASSIGN(const ValueId sum, b.Add("MatMul", MatMulAttrs{}, {near, column}, "sum"));
+  return b.Add("MatMul", MatMulAttrs{}, {near, column}, "sum");
+}
+
+// The sum plus rho; for a one-class model, its sign.
+Result<Values> LowerSvmRegressor(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<float> weights, b.FloatList("coefficients"));
+  ONCILLA_ASSIGN(const std::vector<float> rho, b.FloatList("rho"));
+  ONCILLA_ASSIGN(const bool one_class, b.Flag("one_class", false));
+  b.Ignore("post_transform");  // ONNX Runtime reads it and does not use it
+  if (weights.empty() || rho.size() != 1) {
+    return InvalidArgument(weights.size(), " coefficients and ", rho.size(), " rho");
+  }
+  ONCILLA_ASSIGN(const ValueId sum, AddKernelSum(b, weights));
   ONCILLA_ASSIGN(const ValueId offset, b.Scalar(DType::kF32, double{rho[0]}));
   ONCILLA_ASSIGN(const ValueId y, b.Add("Add", {}, {sum, offset}, one_class ? "score" : ""));
   if (!one_class) return Values{y};
@@ -113,7 +126,7 @@ Result<Machine> ReadMachine(OnnxLowering& b) {
     m.supports += count;
   }
   m.classes = std::ssize(m.per_class);
-  if (m.supports == 0) return Unsupported("without support vectors; use LinearClassifier");
+  if (m.supports == 0) return m;
   if (m.classes < 2 || m.classes > 1024) return InvalidArgument(m.classes, " classes");
   m.pairs = m.classes * (m.classes - 1) / 2;
   constexpr int64_t kMostWeights = int64_t{1} << 28;
@@ -201,13 +214,52 @@ Result<ValueId> AddProbabilities(OnnxLowering& b, const Machine& m, ValueId deci
   return b.Add("CoupleProbabilities", CoupleProbabilitiesAttrs{m.classes}, {x}, "probabilities");
 }
 
+// Without support vectors: a score for each class, with coefficients [classes, features]. The label
+// is that of the largest score; but of two classes without probabilities it is the second one if
+// the largest score is above zero, or at least 0.5 where no coefficient is negative.
+Result<Values> LowerLinearSvm(OnnxLowering& b, const Machine& m, const std::string& transform) {
+  for (const char* name : {"kernel_type", "kernel_params", "support_vectors"}) b.Ignore(name);
+  ONCILLA_ASSIGN(const std::vector<int64_t> numbers, b.IntList("classlabels_ints"));
+  ONCILLA_ASSIGN(const std::vector<Bytes> words, b.StringList("classlabels_strings"));
+  const auto classes = static_cast<int64_t>(std::max(numbers.size(), words.size()));
+  const auto count = std::ssize(m.coefficients);
+  if (classes < 2 || count == 0 || count % classes != 0 || m.rho.empty()) {
+    return InvalidArgument(count, " coefficients and ", m.rho.size(), " rho for ", classes,
+                           " classes without support vectors");
+  }
+  ONCILLA_ASSIGN(const ValueId x, AddRows(b));
+  const ValueId matrix =
+      b.Constant(Tensor::Of<float>(DType::kF32, {classes, count / classes}, m.coefficients));
+  ONCILLA_ASSIGN(ValueId scores, b.Add(MatMulAttrs{.transpose_b = true}, {x, matrix}, "products"));
+  ONCILLA_ASSIGN(const ValueId rho, b.Scalar(DType::kF32, double{m.rho[0]}));
+  ONCILLA_ASSIGN(scores, b.Add("Add", {}, {scores, rho}, "scores"));
+  ONCILLA_ASSIGN(ValueId place,
+                 b.Add("ArgMax", ArgAttrs{.axis = 1, .keep_dims = false}, {scores}, "top"));
+  if (classes == 2 && m.prob_a.empty()) {
+    const bool positive = std::all_of(m.coefficients.begin(), m.coefficients.end(),
+                                      [](float value) { return value >= 0; });
+    ONCILLA_ASSIGN(const ValueId most, b.Add("ReduceMax", ReduceAttrs{.keep_dims = false},
+                                             {scores, b.Ints({1})}, "largest"));
+    ONCILLA_ASSIGN(const ValueId bound, b.Scalar(DType::kF32, positive ? 0.5 : 0));
+    ONCILLA_ASSIGN(const ValueId above,
+                   b.Add(positive ? "GreaterEqual" : "Greater", {}, {most, bound}, "above"));
+    ONCILLA_ASSIGN(const ValueId second, b.Cast(above, DType::kI64, "second"));
+    ONCILLA_ASSIGN(place, b.Add("Max", {}, {place, second}, "place"));
+  }
+  ONCILLA_ASSIGN(const ValueId label,
+                 AddLabelAt(b, place, classes, "classlabels_ints", "classlabels_strings"));
+  ONCILLA_ASSIGN(const ValueId shown, AddPostTransform(b, scores, transform, "shown"));
+  return Values{label, shown};
+}
+
 // The label is the class that wins most pairs, the first one among equals. Scores are probabilities
 // if there are parameters for them, else the decisions; for two classes, the negated decision comes
 // first.
 Result<Values> LowerSvmClassifier(OnnxLowering& b) {
   ONCILLA_ASSIGN(const Machine m, ReadMachine(b));
   ONCILLA_ASSIGN(const std::string transform, b.String("post_transform", "NONE"));
-  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
+  if (m.supports == 0) return LowerLinearSvm(b, m, transform);
+  ONCILLA_ASSIGN(const ValueId x, AddRows(b));
   const ValueId points =
       b.Constant(Tensor::Of<float>(DType::kF32, {m.supports, m.features}, m.vectors));
   ONCILLA_ASSIGN(const ValueId near, AddKernel(b, x, points));
@@ -222,7 +274,10 @@ Result<Values> LowerSvmClassifier(OnnxLowering& b) {
   if (!m.prob_a.empty()) {
     ONCILLA_ASSIGN(scores, AddProbabilities(b, m, decisions));
   } else if (m.classes == 2) {
-    if (transform != "NONE") return Unsupported("post_transform ", transform, " of one decision");
+    if (transform != "NONE") {
+      ONCILLA_ASSIGN(const ValueId both, AddBothScores(b, decisions, transform));
+      return Values{label, both};
+    }
     ONCILLA_ASSIGN(const ValueId other, b.Add("Neg", {}, {decisions}, "other_side"));
     ONCILLA_ASSIGN(scores, b.Add(ConcatAttrs{.axis = 1}, {other, decisions}, "both_sides"));
   }

@@ -150,8 +150,12 @@ Result<Forest> ReadForest(OnnxLowering& b) {
       for (; member < members.size() && !std::isnan(members[member]); ++member) {
         branch.members.push_back(members[member]);
       }
-      if (member == members.size()) return InvalidArgument("a set of members is missing");
-      ++member;
+      // A NaN ends a set; the last one may end with the list.
+      if (member < members.size()) {
+        ++member;
+      } else if (branch.members.empty()) {
+        return InvalidArgument("a set of members is missing");
+      }
     }
     forest.branches.push_back(std::move(branch));
   }

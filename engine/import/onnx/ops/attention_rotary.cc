@@ -122,16 +122,11 @@ Result<Values> Rotate(OnnxLowering& b, const Rotary& at) {
 
 Result<Values> LowerRotaryEmbedding(OnnxLowering& b) { return Rotate(b, {}); }
 
-Status CheckMicrosoft(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const float scale, b.Float("scale", 1));
-  ONCILLA_ASSIGN(const bool packed, b.Flag("is_packed_batching", false));
-  if (scale != 1) return Unsupported("with a scale of ", scale);
-  if (packed) return Unsupported("of samples of different lengths in one batch");
-  return {};
-}
-
+// ONNX Runtime's CPU provider reads these attributes and does not use them: nothing is scaled, and
+// all rows of the input are turned. Models were tested with that.
 Result<Values> LowerMicrosoftRotary(OnnxLowering& b) {
-  ONCILLA_TRY(CheckMicrosoft(b));
+  b.Ignore("scale");
+  b.Ignore("is_packed_batching");
   return Rotate(b, kMicrosoft);
 }
 
@@ -160,9 +155,11 @@ Result<std::vector<int>> StreamsOfAngles(OnnxLowering& b) {
   return streams;
 }
 
-// Rotation by three positions [3, N, L] of each token, each of which has its angles.
+// Rotation by three positions [3, N, L] of each token, each of which has its angles. Unlike
+// RotaryEmbedding, it multiplies cosines and sines by the scale.
 Result<Values> LowerMultimodalRotary(OnnxLowering& b) {
-  ONCILLA_TRY(CheckMicrosoft(b));
+  b.Ignore("is_packed_batching");
+  ONCILLA_ASSIGN(const float scale, b.Float("scale", 1));
   ONCILLA_ASSIGN(const std::vector<int> streams, StreamsOfAngles(b));
   ONCILLA_ASSIGN(const int64_t turned, b.Int("rotary_embedding_dim", 0));
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
@@ -190,6 +187,10 @@ Result<Values> LowerMultimodalRotary(OnnxLowering& b) {
       for (int other : streams) mine.push_back(other == stream);
       const ValueId mask = b.Constant(Tensor::Of<uint8_t>(DType::kBool, {half}, mine));
       ONCILLA_ASSIGN(waves[i], b.Add("Where", {}, {mask, own, waves[i]}, name + "_chosen"));
+    }
+    if (scale != 1) {
+      ONCILLA_ASSIGN(const ValueId factor, b.Scalar(b.fact(table).dtype, double{scale}));
+      ONCILLA_ASSIGN(waves[i], b.Add("Mul", {}, {waves[i], factor}, StrCat(kWaveAt[i], "_scaled")));
     }
   }
   return Turn(b, x, rank, waves, turned);

@@ -235,11 +235,16 @@ Result<Values> LowerTileAlongAxis(OnnxLowering& b) {
   return One(b.Add("Tile", {}, {b.in(0), b.Ints(std::move(repeats))}));
 }
 
-// com.microsoft's Pad had its pads as an input before ONNX's did.
+// com.microsoft's Pad had its pads as an input before ONNX's did, which may be one row of a matrix.
 Result<Values> LowerMicrosoftPad(OnnxLowering& b) {
   ONCILLA_ASSIGN(std::string mode, b.String("mode", "constant"));
   const ValueId value = mode == "constant" ? b.in(2) : kNoValue;
-  return One(b.Add(PadAttrs{.mode = std::move(mode)}, {b.in(0), b.in(1), value}));
+  ONCILLA_ASSIGN(const int rank, b.Rank(1, "the list of pads"));
+  ValueId pads = b.in(1);
+  if (rank == 2) {
+    ONCILLA_ASSIGN(pads, b.Add("Squeeze", {}, {pads, b.Ints({0})}, "pads"));
+  }
+  return One(b.Add(PadAttrs{.mode = std::move(mode)}, {b.in(0), pads, value}));
 }
 
 Result<Values> LowerExpandDims(OnnxLowering& b) {

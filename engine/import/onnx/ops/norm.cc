@@ -1,8 +1,8 @@
 // ONNX's normalisations and softmaxes. Canonical ops that work on channels have them last.
+#include "engine/import/onnx/ops/norm.h"
+
 #include <algorithm>
 #include <limits>
-
-#include "engine/import/onnx/lowering.h"
 
 namespace oncilla {
 namespace {
@@ -187,6 +187,32 @@ Result<ValueId> AddScaledNorm(OnnxLowering& b, const char* op, int64_t axis, dou
   return b.has(2) ? b.Add("Add", {}, {y, b.in(2)}) : Result<ValueId>(y);
 }
 
+}  // namespace
+
+Result<NormStatistics> AddNormStatistics(OnnxLowering& b, ValueId x, int rank, int64_t axis,
+                                         double epsilon, bool centred) {
+  ONCILLA_ASSIGN(const int first, NormalizeAxis(axis, rank));
+  std::vector<int64_t> axes;
+  for (int64_t i = first; i < rank; ++i) axes.push_back(i);
+  ONCILLA_ASSIGN(const ValueId wide, b.Cast(x, DType::kF32, "x"));
+  NormStatistics out;
+  ValueId variance = kNoValue;
+  if (centred) {
+    ONCILLA_ASSIGN(const Centred parts, Centre(b, wide, std::move(axes)));
+    out.mean = parts.mean, variance = parts.variance;
+  } else {
+    ONCILLA_ASSIGN(const ValueId square, b.Add("Square", {}, {wide}, "square"));
+    ONCILLA_ASSIGN(variance, b.Add("ReduceMean", ReduceAttrs{.keep_dims = true},
+                                   {square, b.Ints(std::move(axes))}, "mean_square"));
+  }
+  ONCILLA_ASSIGN(const ValueId least, b.Scalar(DType::kF32, epsilon));
+  ONCILLA_ASSIGN(const ValueId sum, b.Add("Add", {}, {variance, least}, "raised"));
+  ONCILLA_ASSIGN(out.inverse, b.Add("Rsqrt", {}, {sum}, "inverse"));
+  return out;
+}
+
+namespace {
+
 // The further outputs are the mean and the reciprocal of the standard deviation.
 Result<Values> LowerLayerNorm(OnnxLowering& b) {
   b.Ignore("stash_type");
@@ -195,15 +221,9 @@ Result<Values> LowerLayerNorm(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId y, AddScaledNorm(b, "LayerNorm", axis, double{epsilon}));
   if (!b.wants(1) && !b.wants(2)) return Values{y, kNoValue, kNoValue};
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
-  ONCILLA_ASSIGN(const int first, NormalizeAxis(axis, rank));
-  std::vector<int64_t> axes;
-  for (int64_t i = first; i < rank; ++i) axes.push_back(i);
-  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
-  ONCILLA_ASSIGN(const Centred centred, Centre(b, x, std::move(axes)));
-  ONCILLA_ASSIGN(const ValueId least, b.Scalar(DType::kF32, double{epsilon}));
-  ONCILLA_ASSIGN(const ValueId sum, b.Add("Add", {}, {centred.variance, least}, "raised"));
-  ONCILLA_ASSIGN(const ValueId inverse, b.Add("Rsqrt", {}, {sum}, "inverse"));
-  return Values{y, centred.mean, inverse};
+  ONCILLA_ASSIGN(const NormStatistics found,
+                 AddNormStatistics(b, b.in(0), rank, axis, double{epsilon}, true));
+  return Values{y, found.mean, found.inverse};
 }
 
 Result<Values> LowerRmsNorm(OnnxLowering& b) {

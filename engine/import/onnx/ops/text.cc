@@ -145,33 +145,91 @@ Result<Values> LowerImageDecoder(OnnxLowering& b) {
   return One(b.Add("Reverse", {}, {rgb, b.Ints({-1})}));
 }
 
-// com.microsoft's Tokenizer: the matches of an expression in each string, side by side, padded to
-// the longest row. Matches are marked with two control characters, which no text contains, and
-// everything outside the marks is removed.
+// Whether an expression may match the control characters between words, or has to know where a word
+// ends. Errs on the side of yes.
+bool MayMatchAnything(std::string_view expression) {
+  for (size_t i = 0; i < expression.size(); ++i) {
+    const char c = expression[i];
+    if (c == '.' || c == '^' || c == '$') return true;
+    if (c != '\\' || ++i == expression.size()) continue;
+    const char escaped = expression[i];
+    const bool letter = (escaped >= 'a' && escaped <= 'z') || (escaped >= 'A' && escaped <= 'Z');
+    if (letter && std::string_view("sdwtnr").find(escaped) == std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// The expression of a word in a text in which separators were replaced by control characters, and
+// how many separators there are to replace.
+struct WordForm {
+  std::string expression;
+  std::vector<std::string> separators;
+};
+Result<WordForm> ReadWordForm(OnnxLowering& b) {
+  constexpr int64_t kMost = 1000;  // what RE2 repeats at most
+  ONCILLA_ASSIGN(const int64_t least, b.NeedInt("mincharnum"));
+  ONCILLA_ASSIGN(std::string expression, b.String("tokenexp", ""));
+  ONCILLA_ASSIGN(const auto separators, b.StringList("separators"));
+  if (least < 1 || least > kMost) return InvalidArgument("mincharnum is ", least);
+  if (separators.empty()) {
+    if (expression.empty()) return DataLoss("tokenexp and separators are missing");
+    return WordForm{std::move(expression), {}};
+  }
+  if (separators.size() == 1 && separators[0].empty()) {
+    if (least > 1) return InvalidArgument("single letters with mincharnum ", least);
+    return WordForm{"(?s).", {}};
+  }
+  WordForm form{StrCat("[^\x1]{", least, ",}"), {}};
+  for (const Bytes& separator : separators) {
+    if (separator.empty()) return InvalidArgument("one of several separators is empty");
+    form.separators.emplace_back(separator);
+    if (form.separators.size() > 1 && MayMatchAnything(form.separators.back())) {
+      return Unsupported("with the separator '", form.separators.back(), "' behind others");
+    }
+  }
+  return form;
+}
+
+// com.microsoft's Tokenizer: the matches of an expression in each string, or what separators leave,
+// without words that are too short, side by side, padded to the longest row; with `mark`, each row
+// has a word of its own in front and behind. Matches are marked with two control characters, which
+// no text contains, and everything outside the marks is removed.
 Result<Values> LowerTokenizer(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const int64_t mark, b.NeedInt("mark"));
+  ONCILLA_ASSIGN(const bool mark, b.Flag("mark", false));
   ONCILLA_ASSIGN(const int64_t least, b.NeedInt("mincharnum"));
   ONCILLA_ASSIGN(std::string pad, b.String("pad_value", ""));
-  ONCILLA_ASSIGN(const std::string expression, b.String("tokenexp", ""));
-  ONCILLA_ASSIGN(const auto separators, b.StringList("separators"));
-  if (mark != 0) return Unsupported("with marks of beginning and end");
-  if (least != 1) return Unsupported("with words of at least ", least, " letters");
-  if (expression.empty() || !separators.empty()) return Unsupported("with separators");
+  ONCILLA_ASSIGN(const WordForm form, ReadWordForm(b));
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   const auto text = [&](std::string value) {
     return b.Constant(Tensor::Strings({}, {std::move(value)}));
   };
+  const auto replace = [&](ValueId x, std::string what, const char* by, const char* name) {
+    return b.Add("RegexReplace", {}, {x, text(std::move(what)), text(by)}, name);
+  };
   ONCILLA_ASSIGN(ValueId x, b.Add(ReshapeAttrs{}, {b.in(0), b.Ints({-1})}, "flat"));
-  ONCILLA_ASSIGN(x, b.Add("RegexReplace", {}, {x, text(expression), text("\x1\\0\x2")}, "marked"));
-  ONCILLA_ASSIGN(
-      x, b.Add("RegexReplace", {}, {x, text("(^|\x2)[^\x1\x2]*(\x1|$)"), text("\x1")}, "found"));
+  for (const std::string& separator : form.separators) {
+    ONCILLA_ASSIGN(x, replace(x, separator, "\x1", "separated"));
+  }
+  ONCILLA_ASSIGN(x, replace(x, form.expression, "\x2\\0\x3", "marked"));
+  if (least > 1) {
+    ONCILLA_ASSIGN(x, replace(x, StrCat("\x2[^\x2\x3]{0,", least - 1, "}\x3"), "", "long_enough"));
+  }
+  ONCILLA_ASSIGN(x, replace(x, "(^|\x3)[^\x2\x3]*(\x2|$)", "\x1", "found"));
+  if (mark) {
+    ONCILLA_ASSIGN(x, b.Add("JoinStrings", {}, {text("\x2\x1"), x, text("\x1\x3")}, "with_marks"));
+  }
   const SplitStringsAttrs cut = {.set = true, .skip_empty = true};
   ONCILLA_ASSIGN(const Values split, b.AddAll(cut, {x, text("\x1")}, "split"));
   ONCILLA_ASSIGN(
-      const ValueId dense,
+      ValueId dense,
       b.Add(SparseToDenseAttrs{}, {split[0], split[2], split[1], text(std::move(pad))}, "dense"));
-  ONCILLA_ASSIGN(const ValueId width,
-                 b.Add("Slice", {}, {split[2], b.Ints({1}), b.Ints({2})}, "width"));
+  ONCILLA_ASSIGN(ValueId width, b.Add("Slice", {}, {split[2], b.Ints({1}), b.Ints({2})}, "width"));
+  if (mark) {
+    // Where no string has a word, there are no marks either.
+    ONCILLA_ASSIGN(const ValueId none, b.Add("Equal", {}, {width, b.Ints({2})}, "no_words"));
+    ONCILLA_ASSIGN(width, b.Add("Where", {}, {none, b.Ints({0}), width}, "width_of_words"));
+    ONCILLA_ASSIGN(dense, b.Add("Slice", {}, {dense, b.Ints({0}), width, b.Ints({1})}, "used"));
+  }
   ONCILLA_ASSIGN(const ValueId shape, b.Sizes(b.in(0), 0, rank, "shape"));
   ONCILLA_ASSIGN(const ValueId sizes, b.Add(ConcatAttrs{.axis = 0}, {shape, width}, "sizes"));
   return One(b.Add("Reshape", {}, {dense, sizes}));

@@ -1,0 +1,1 @@
+J<	¬CNbŒB(±~C:4Cý©OCB`=CJŸBae“C‚CŽ—WC>Š6C…éBŒ¬¤C’íÔB]ÏC
