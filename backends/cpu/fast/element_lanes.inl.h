@@ -98,20 +98,13 @@ HWY_INLINE Lanes Ceil(Lanes a) { return hn::Ceil(a.v); }
 HWY_INLINE Lanes Round(Lanes a) { return hn::Round(a.v); }
 HWY_INLINE Lanes Sqrt(Lanes a) { return hn::Sqrt(a.v); }
 
-// e^104 overflows float already, and Highway's exp needs bounded arguments.
-HWY_INLINE Lanes Exp(Lanes a) {
-  const Floats d;
-  return KeepNan(a, hn::Exp(d, hn::Min(a.v, hn::Set(d, 104.0f))));
-}
+HWY_INLINE Lanes Exp(Lanes a) { return KeepNan(a, WholeExp(Floats(), a.v)); }
+// e^104 overflows float already, and Highway's function needs bounded arguments.
 HWY_INLINE Lanes Expm1(Lanes a) {
   const Floats d;
   return KeepNan(a, hn::Expm1(d, hn::Min(a.v, hn::Set(d, 104.0f))));
 }
-HWY_INLINE Lanes Tanh(Lanes a) {
-  const Floats d;
-  const Vector bound = hn::Set(d, 20.0f);
-  return KeepNan(a, hn::Tanh(d, hn::Clamp(a.v, hn::Neg(bound), bound)));
-}
+HWY_INLINE Lanes Tanh(Lanes a) { return KeepNan(a, TanhOf(Floats(), a.v)); }
 HWY_INLINE Lanes Log(Lanes a) {
   if (All(a > Lanes(0) && a < Lanes(INFINITY))) return hn::Log(Floats(), a.v);
   return EachLane<std::log>(a);
@@ -145,7 +138,7 @@ HWY_INLINE Lanes Erfc(Lanes a) {
     g = hn::MulAdd(g, t, hn::Set(d, c));
   }
   const Vector square = hn::Mul(x, x), lost = hn::MulSub(x, x, square);
-  const Vector e = hn::Exp(d, hn::Neg(square));
+  const Vector e = WholeExp(d, hn::Neg(square));
   Vector y = hn::Div(hn::Mul(hn::NegMulAdd(e, lost, e), g),
                      hn::MulAdd(x, hn::Set(d, 2.0f), hn::Set(d, 1.0f)));
   y = hn::IfThenElse(hn::Lt(a.v, hn::Zero(d)), hn::Sub(hn::Set(d, 2.0f), y), y);
@@ -172,7 +165,7 @@ HWY_INLINE Lanes Sinh(Lanes a) {
 }
 HWY_INLINE Lanes Cosh(Lanes a) {
   if (!All(Abs(a) <= Lanes(88))) return EachLane<std::cosh>(a);
-  const Lanes e = hn::Exp(Floats(), hn::Abs(a.v));
+  const Lanes e = WholeExp(Floats(), hn::Abs(a.v));
   return Lanes(0.5) * (e + Lanes(1) / e);
 }
 HWY_INLINE Lanes Asinh(Lanes a) {
