@@ -41,6 +41,8 @@ Result<std::unique_ptr<CpuKernel>> MakeFastConv(const NodeView& node);
 Result<CpuPacking> ConvPacking(const NodeView& node, int input);
 Result<std::unique_ptr<CpuKernel>> MakeFastConvTranspose(const NodeView& node);
 Result<CpuPacking> ConvTransposePacking(const NodeView& node, int input);
+Result<std::unique_ptr<CpuKernel>> MakeFastDeformConv(const NodeView& node);
+Result<CpuPacking> DeformConvPacking(const NodeView& node, int input);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastMaxPool(const NodeView& node);
 Result<std::unique_ptr<CpuKernel>> MakeFastAveragePool(const NodeView& node);

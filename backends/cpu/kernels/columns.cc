@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "backends/cpu/fast/fast.h"
 #include "backends/cpu/kernel.h"
 #include "engine/tensor/dispatch.h"
 
@@ -143,7 +144,7 @@ Status DeformConv(const DeformConvAttrs& attrs, const Args& args) {
 }
 
 const KernelRow kRows[] = {
-    Row<DeformConv>("DeformConv", kFloats),
+    Row<DeformConv>("DeformConv", kFloats, &MakeFastDeformConv, &DeformConvPacking),
     Row<FoldColumns>("FoldColumns", kFloats),
 };
 
