@@ -1,7 +1,7 @@
 // Winograd's convolution of 3 x 3 windows, stride 1, by tiles of TILE x TILE outputs (2 or 4), with
 // N x N inputs each, N = TILE + 2, around N * N products of matrices (S. Winograd, Arithmetic
 // Complexity of Computations, 1980; A. Lavin and S. Gray, arXiv 1509.09308). The points are those of
-// backends/cpu/fast/winograd.h: 0, 1, -1, infinity, and 0, +-11/16, +-3/2, infinity.
+// backends/cpu/conv/winograd.h: 0, 1, -1, infinity, and 0, +-11/16, +-3/2, infinity.
 //
 //   input   x[sample][in1][in2][channels] -> v[plane][tile][channels] = B^T d B
 //   (product: m[plane][part of the channels][tile][columns] = v[plane] u[plane], u = G g G^T)

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "backends/cpu/fast/fast.h"
-#include "backends/cpu/fast/fused_convs.h"
+#include "backends/cpu/conv/fused_convs.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/windows.h"
 #include "engine/ops/math/activation.h"

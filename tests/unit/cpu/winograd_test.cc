@@ -1,7 +1,7 @@
 // Winograd's convolution against sums in double: all borders, odd sizes, several blocks, wide
 // ranges; infinities, NaN and overflow where sums in double have them; the same bits with any
 // number of threads.
-#include "backends/cpu/fast/winograd.h"
+#include "backends/cpu/conv/winograd.h"
 
 #include <gtest/gtest.h>
 

@@ -11,19 +11,19 @@
 // is the same input for all lanes. Neighbouring pixels share a lookup where the window is three
 // wide (ThreeWide); others share the load of the filter. Taps outside the input are left out.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/fast/grouped.cc"
+#define HWY_TARGET_INCLUDE "backends/cpu/conv/grouped.cc"
 // clang-format off
 #include "backends/cpu/simd.h"
 // clang-format on
 
-#include "backends/cpu/fast/grouped.h"
+#include "backends/cpu/conv/grouped.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "backends/cpu/conv/finish.inl.h"
+#include "backends/cpu/conv/window_rows.h"
 #include "backends/cpu/even_parts.h"
-#include "backends/cpu/fast/finish.inl.h"
-#include "backends/cpu/fast/window_rows.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

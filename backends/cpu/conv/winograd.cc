@@ -3,14 +3,14 @@
 // A run takes its tiles in blocks whose transformed inputs and sums fit the second-level cache. The
 // steps of a block: transform the inputs (TakeIn), multiply every plane (RunTask), transform the
 // sums to outputs (PutOut). Threads share each of the three.
-#include "backends/cpu/fast/winograd.h"
+#include "backends/cpu/conv/winograd.h"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cmath>
 
-#include "backends/cpu/fast/winograd_lanes.h"
+#include "backends/cpu/conv/winograd_lanes.h"
 
 namespace oncilla::cpu {
 namespace {

@@ -1,5 +1,5 @@
 // ConvTranspose of few output channels.
-#include "backends/cpu/fast/conv_transpose_fold.h"
+#include "backends/cpu/conv/conv_transpose_fold.h"
 
 #include <algorithm>
 

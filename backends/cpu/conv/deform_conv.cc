@@ -5,19 +5,19 @@
 //
 // A strip is as long as its rows fit into a part of a second-level cache.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/fast/deform_conv.cc"
+#define HWY_TARGET_INCLUDE "backends/cpu/conv/deform_conv.cc"
 // clang-format off
 #include "backends/cpu/simd.h"
 // clang-format on
 
-#include "backends/cpu/fast/deform_conv.h"
+#include "backends/cpu/conv/deform_conv.h"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "backends/cpu/conv/fused_convs.h"
 #include "backends/cpu/fast/fast.h"
-#include "backends/cpu/fast/fused_convs.h"
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/vector.inl.h"
 #include "engine/ops/nn/columns.h"

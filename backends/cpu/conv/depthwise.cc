@@ -6,18 +6,18 @@
 // computed four at a time (FourPixels) or one (OnePixel). Taps outside the input are left out
 // rather than multiplied by zero, which would turn infinities into NaN.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/fast/depthwise.cc"
+#define HWY_TARGET_INCLUDE "backends/cpu/conv/depthwise.cc"
 // clang-format off
 #include "backends/cpu/simd.h"
 // clang-format on
 
-#include "backends/cpu/fast/depthwise.h"
+#include "backends/cpu/conv/depthwise.h"
 
 #include <cmath>
 
+#include "backends/cpu/conv/finish.inl.h"
+#include "backends/cpu/conv/window_rows.h"
 #include "backends/cpu/even_parts.h"
-#include "backends/cpu/fast/finish.inl.h"
-#include "backends/cpu/fast/window_rows.h"
 #include "backends/cpu/vector.inl.h"
 #include "hwy/highway.h"
 

@@ -6,13 +6,13 @@
 #include <atomic>
 #include <optional>
 
-#include "backends/cpu/fast/conv_parts.h"
-#include "backends/cpu/fast/depthwise.h"
+#include "backends/cpu/conv/conv_parts.h"
+#include "backends/cpu/conv/depthwise.h"
+#include "backends/cpu/conv/fused_convs.h"
+#include "backends/cpu/conv/grouped.h"
+#include "backends/cpu/conv/winograd.h"
 #include "backends/cpu/fast/fast.h"
-#include "backends/cpu/fast/fused_convs.h"
-#include "backends/cpu/fast/grouped.h"
 #include "backends/cpu/fast/packed_form.h"
-#include "backends/cpu/fast/winograd.h"
 #include "backends/cpu/gemm/gemm.h"
 #include "engine/ops/nn/fused_conv.h"
 

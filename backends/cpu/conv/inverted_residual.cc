@@ -16,9 +16,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "backends/cpu/fast/conv_parts.h"
-#include "backends/cpu/fast/depthwise.h"
-#include "backends/cpu/fast/fused_convs.h"
+#include "backends/cpu/conv/conv_parts.h"
+#include "backends/cpu/conv/depthwise.h"
+#include "backends/cpu/conv/fused_convs.h"
 #include "backends/cpu/fast/row_lanes.h"
 #include "backends/cpu/shares_scratch.h"
 #include "engine/ops/nn/fused_conv.h"

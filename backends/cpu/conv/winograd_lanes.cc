@@ -4,12 +4,12 @@
 // The matrices are written out by hand, because most of their elements are zeros, or belong to
 // pairs of rows that differ in sign only (points +p and -p).
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/fast/winograd_lanes.cc"
+#define HWY_TARGET_INCLUDE "backends/cpu/conv/winograd_lanes.cc"
 // clang-format off
 #include "backends/cpu/simd.h"
 // clang-format on
 
-#include "backends/cpu/fast/winograd_lanes.h"
+#include "backends/cpu/conv/winograd_lanes.h"
 
 #include <algorithm>
 #include <limits>

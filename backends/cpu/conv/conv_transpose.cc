@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/fast/conv_parts.h"
-#include "backends/cpu/fast/conv_transpose_fold.h"
+#include "backends/cpu/conv/conv_parts.h"
+#include "backends/cpu/conv/conv_transpose_fold.h"
 #include "backends/cpu/fast/fast.h"
 #include "backends/cpu/fast/packed_form.h"
 #include "backends/cpu/gemm/gemm.h"
