@@ -15,8 +15,7 @@ Result<ValueId> Part(OnnxLowering& b, ValueId x, int64_t begin, int64_t end, int
   return b.Add("Slice", {}, {x, b.Ints({begin}), b.Ints({end}), b.Ints({axis})}, name);
 }
 
-// Inputs of the two n-gram ops by position; kNone: the op has no such input.
-constexpr size_t kNone = 64;
+// Inputs of the two n-gram ops by position.
 struct NGramInputs {
   size_t past = 3, offsets = 4, eos = 5, segments = 6;
 };
