@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import onnxruntime
+from onnx import helper, numpy_helper
 
 import make_recorded
 from make_recorded import ML, MS, Case, Numbers, f32
@@ -130,6 +131,21 @@ def tokens():
     follow("_long", source, [7, 4, 2, 5], 3, min_ngram_size=2, max_ngram_size=5)
 
 
+class SparseCase(Case):
+    """With the stored inputs sparse."""
+
+    def model(self, types):
+        model, feeds, shown = super().model(types)
+        for stored in model.graph.initializer:
+            dense = numpy_helper.to_array(stored)
+            places = np.flatnonzero(dense)
+            values = numpy_helper.from_array(dense.ravel()[places], stored.name)
+            model.graph.sparse_initializer.append(
+                helper.make_sparse_tensor(values, numpy_helper.from_array(places, stored.name + "_places"), dense.shape))
+        del model.graph.initializer[:]
+        return model, feeds, shown
+
+
 def arrays():
     n = Numbers("arrays")
     Case("ms_unfold", "UnfoldTensor", {"x": n.f(2, 7)}, domain=MS, size=3)
@@ -155,6 +171,9 @@ def arrays():
     Case("ms_warp", "DynamicTimeWarping", {"x": np.abs(n.f(5, 9))}, domain=MS)
     Case("ms_warp_batch", "DynamicTimeWarping", {"x": n.ids(3, 1, 12, 7).astype(np.float32)}, domain=MS)
     Case("ms_sample", "SampleOp", {"x": n.f(3)}, domain=MS)
+    a, dense = f32(0, 2, 0, 1, 0, 0, 0, 0, 3, 0, -1, 0).reshape(3, 4), n.f(5, 4)
+    SparseCase("ms_sparse_product", "SparseToDenseMatMul", {"a": a, "b": dense}, domain=MS, fixed=["a"], transB=1, alpha=2.0,
+               answers=[(2 * a @ dense.T).astype(np.float32)])
     feeds = {"x": n.f(1, 2, 4, 5), "w": n.f(2, 3, 3, 3), "pads": np.array([1, 0, 1, 2])}
     Case("ms_transposed_pads", "ConvTransposeWithDynamicPads", {**feeds, "bias": n.f(3)}, domain=MS, fixed=["pads"],
          strides=[2, 2])

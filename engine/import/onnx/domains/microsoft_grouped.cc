@@ -262,8 +262,8 @@ Result<Values> LowerGroupQueryAttention(OnnxLowering& b) {
   return Values{y[0], cache.present_keys, cache.present_values, y[1]};
 }
 
-// Which blocks of keys each block of queries sees, by layout: 0, or minus infinity where it does
-// not; [layouts, blocks, blocks]. The file lists the columns of each row that are seen.
+// Which blocks of keys each block of queries sees, by layout: bool[layouts, blocks, blocks]. The
+// file lists the columns of each row that are seen.
 Result<Tensor> ReadBlocks(OnnxLowering& b) {
   const char* what = "the blocks' rows and columns";
   ONCILLA_ASSIGN(const std::vector<int64_t> rows, b.KnownInts(kBlockRows, what));
@@ -276,11 +276,12 @@ Result<Tensor> ReadBlocks(OnnxLowering& b) {
                            column_shape);
   }
   const int64_t layouts = row_shape[0], blocks = row_shape[1] - 1;
-  constexpr int64_t kMostBlocks = int64_t{1} << 26;
+  constexpr int64_t kMostBlocks = int64_t{1} << 28;
   if (SaturatingMul(layouts, SaturatingMul(blocks, blocks)) > kMostBlocks) {
     return Exhausted(layouts, " layouts of ", blocks, " x ", blocks, " blocks");
   }
-  std::vector<float> seen(static_cast<size_t>(layouts * blocks * blocks), -INFINITY);
+  ONCILLA_ASSIGN(Tensor table, Tensor::Allocate({DType::kBool, {layouts, blocks, blocks}}));
+  const auto seen = table.MutableAs<uint8_t>();
   for (int64_t i = 0; i < layouts; ++i) {
     const int64_t* ends = rows.data() + i * row_shape[1];
     for (int64_t row = 0; row < blocks; ++row) {
@@ -293,11 +294,11 @@ Result<Tensor> ReadBlocks(OnnxLowering& b) {
         if (column < 0 || column >= blocks) {
           return InvalidArgument("layout ", i, " has a block in column ", column, " of ", blocks);
         }
-        seen[static_cast<size_t>((i * blocks + row) * blocks + column)] = 0;
+        seen[static_cast<size_t>((i * blocks + row) * blocks + column)] = 1;
       }
     }
   }
-  return Tensor::Of<float>(DType::kF32, {layouts, blocks, blocks}, seen);
+  return table;
 }
 
 // The bias of the scores [N, heads, L, keys] by the layouts of blocks, of which heads take one each
@@ -322,11 +323,16 @@ Status HideBlocks(OnnxLowering& b, Grouped& g) {
   ONCILLA_ASSIGN(const ValueId keys, b.Add("Range", {}, {none, g.total, one}, "key_places"));
   ONCILLA_ASSIGN(const ValueId key_block, block(keys, "key_block"));
   ONCILLA_ASSIGN(const ValueId query_block, block(g.places, "query_block"));
-  ONCILLA_ASSIGN(ValueId bias, b.Cast(b.Constant(seen), b.dtype(), "blocks"));
-  ONCILLA_ASSIGN(bias, b.Add(GatherAttrs{.axis = 0}, {bias, b.Ints(std::move(layout))}, "by_head"));
-  ONCILLA_ASSIGN(bias, b.Add(GatherAttrs{.axis = 1}, {bias, query_block}, "by_query"));
-  ONCILLA_ASSIGN(bias, b.Transpose(bias, {1, 0, 2, 3}, "by_sample"));
-  ONCILLA_ASSIGN(g.bias, b.Add(GatherAttrs{.axis = 3}, {bias, key_block}, "by_key"));
+  // The few queries of a step first: the table has the blocks of the longest text.
+  ONCILLA_ASSIGN(ValueId shown,
+                 b.Add(GatherAttrs{.axis = 1}, {b.Constant(seen), query_block}, "by_query"));
+  ONCILLA_ASSIGN(shown, b.Add(GatherAttrs{.axis = 3}, {shown, key_block}, "by_key"));
+  ONCILLA_ASSIGN(shown, b.Transpose(shown, {1, 0, 2, 3}, "by_sample"));
+  ONCILLA_ASSIGN(shown,
+                 b.Add(GatherAttrs{.axis = 1}, {shown, b.Ints(std::move(layout))}, "by_head"));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.dtype(), 0));
+  ONCILLA_ASSIGN(const ValueId off, b.Scalar(b.dtype(), kMinusInfinity));
+  ONCILLA_ASSIGN(g.bias, b.Add("Where", {}, {shown, zero, off}, "block_bias"));
   return {};
 }
 

@@ -218,6 +218,11 @@ Result<BlockTable> ReadBlockTable(OnnxLowering& b) {
   t.size = t.bytes_of_several() ? width.size * 8 / t.bits : width.size;
   if (real && t.block == 0) t.block = t.size;
   if (t.block < 1 || t.block > kMost) return InvalidArgument("block_size is ", t.block);
+  // Each of them has its block's place in a list (OfBlocks).
+  constexpr int64_t kMostListed = int64_t{1} << 24;
+  if (t.size > kMostListed && t.block < t.size && t.taken != t.scaled) {
+    return Unsupported("with ", t.size, " numbers along quantize_axis");
+  }
   t.scaled_out = t.scaled <= t.taken ? t.scaled : t.scaled + index_rank - 1;
   return t;
 }
