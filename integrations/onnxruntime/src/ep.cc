@@ -119,7 +119,7 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
     groups = Partition(predecessors, taken);
     const auto small = [&](const std::vector<size_t>& group) {
       size_t size = 0;
-      for (const size_t i : group) size += graph.nodes[i].size;
+      for (const size_t i : group) size += graph.nodes[i].size();
       return size < options_.min_nodes;
     };
     groups.erase(std::remove_if(groups.begin(), groups.end(), small), groups.end());
@@ -149,7 +149,7 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
     const OrtNodeFusionOptions fusion = {kStructVersion, true};
     Check(Ort().EpGraphSupportInfo_AddNodesToFuse(info, nodes.data(), nodes.size(), &fusion));
     size_t size = 0;
-    for (const size_t i : group) size += graph.nodes[i].size;
+    for (const size_t i : group) size += graph.nodes[i].size();
     report.groups.push_back(size);
     report.taken += size;
     report.nodes += size;
@@ -162,8 +162,7 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
                    " nodes (min_nodes)";
     }
     const GraphNode& node = graph.nodes[i];
-    report.left.push_back(
-        {node.Label(), node.domain.empty() ? node.op : node.domain + "." + node.op, reasons[i]});
+    report.left.push_back({node.Label(), node.Kind(), reasons[i]});
   }
   Tell(report);
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -186,14 +185,24 @@ bool Ep::GoesWithItsHolder(const OrtGraph* graph) {
   std::vector<std::string> reasons(1);
   std::vector<bool> taken(1);
   const std::vector<size_t> asked = Candidates(alone, taken, reasons);
-  return !asked.empty() && node.size >= options_.min_nodes && Judge(alone, asked, taken, reasons);
+  return !asked.empty() && node.size() >= options_.min_nodes && Judge(alone, asked, taken, reasons);
+}
+
+std::string Ep::ExcludedBy(const GraphNode& node) const {
+  const std::set<std::string>& excluded = options_.exclude_ops;
+  if (excluded.contains(node.Kind())) return "it is excluded (exclude_ops)";
+  for (const std::string& kind : node.held) {
+    if (excluded.contains(kind)) return "it holds " + kind + ", which is excluded (exclude_ops)";
+  }
+  return "";
 }
 
 std::vector<size_t> Ep::Candidates(const Graph& graph, std::vector<bool>& taken,
-                                   std::vector<std::string>& reasons) {
+                                   std::vector<std::string>& reasons) const {
   std::vector<size_t> asked;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    reasons[i] = graph.KeptBy(graph.nodes[i]);
+    reasons[i] = ExcludedBy(graph.nodes[i]);
+    if (reasons[i].empty()) reasons[i] = graph.KeptBy(graph.nodes[i]);
     taken[i] = reasons[i].empty();
     if (taken[i]) asked.push_back(i);
   }

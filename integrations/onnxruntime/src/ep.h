@@ -51,8 +51,10 @@ class Ep : public OrtEp {
   // alone. ONNX Runtime asks for the graphs within nodes before the graphs around them.
   bool GoesWithItsHolder(const OrtGraph* graph);
   // The nodes that could leave ONNX Runtime.
-  static std::vector<size_t> Candidates(const Graph& graph, std::vector<bool>& taken,
-                                        std::vector<std::string>& reasons);
+  std::vector<size_t> Candidates(const Graph& graph, std::vector<bool>& taken,
+                                 std::vector<std::string>& reasons) const;
+  // Why the options leave a node to ONNX Runtime; empty where they do not.
+  std::string ExcludedBy(const GraphNode& node) const;
   // Marks the nodes of `nodes` that the engine cannot run as not taken, with the reason; true when
   // all of them can.
   bool Judge(const Graph& graph, const std::vector<size_t>& nodes, std::vector<bool>& taken,

@@ -54,19 +54,22 @@ std::string TextOf(OrtStatus* (*get)(const OrtNode*, const char**), const OrtNod
   return text == nullptr ? "" : text;
 }
 
-// The number of nodes of a graph and of the graphs in it. ONNX Runtime limits their depth.
-size_t SizeOf(const OrtGraph* graph) {
+std::string KindOf(const std::string& domain, const std::string& op) {
+  return domain.empty() ? op : domain + "." + op;
+}
+
+// Adds the kinds of the nodes of a graph and of the graphs in it. ONNX Runtime limits their depth.
+void AddKinds(const OrtGraph* graph, std::vector<std::string>& kinds) {
   const Functions& ort = Ort();
-  size_t size = 0;
   for (const OrtNode* node : List<OrtNode>(graph, ort.Graph_GetNumNodes, ort.Graph_GetNodes)) {
     size_t graphs = 0;
     Check(ort.Node_GetNumSubgraphs(node, &graphs));
     std::vector<const OrtGraph*> held(graphs);
     if (graphs > 0) Check(ort.Node_GetSubgraphs(node, held.data(), graphs, nullptr));
-    ++size;
-    for (const OrtGraph* inner : held) size += SizeOf(inner);
+    kinds.push_back(
+        KindOf(TextOf(ort.Node_GetDomain, node), TextOf(ort.Node_GetOperatorType, node)));
+    for (const OrtGraph* inner : held) AddKinds(inner, kinds);
   }
-  return size;
 }
 
 }  // namespace
@@ -78,6 +81,8 @@ std::string GraphNode::Label() const {
   }
   return op;
 }
+
+std::string GraphNode::Kind() const { return KindOf(domain, op); }
 
 Graph::Graph(const OrtGraph* graph) {
   const Functions& ort = Ort();
@@ -117,7 +122,7 @@ void Graph::Add(const OrtNode* node) {
   if (count > 0) Check(ort.Node_GetSubgraphs(node, held.data(), count, attrs.data()));
   for (size_t i = 0; i < count; ++i) {
     read.graphs.emplace_back(attrs[i], held[i]);
-    read.size += SizeOf(held[i]);
+    AddKinds(held[i], read.held);
   }
   nodes.push_back(std::move(read));
 }

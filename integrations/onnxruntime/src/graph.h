@@ -23,9 +23,11 @@ struct GraphNode {
   // Names; "" for what is left out. `captures` are read by the graphs that the node holds.
   std::vector<std::string> inputs, outputs, captures;
   std::vector<std::pair<std::string, const OrtGraph*>> graphs;  // that it holds, by attribute
-  size_t size = 1;                                              // with the nodes of its graphs
+  std::vector<std::string> held;                                // the kinds of all nodes in them
 
   std::string Label() const;  // its name, else its first output's
+  std::string Kind() const;   // its op, behind the domain where that is not ONNX's own
+  size_t size() const { return 1 + held.size(); }
 };
 
 // The names and pointers are valid as long as ONNX Runtime's graph.

@@ -2,6 +2,7 @@
 // configuration.
 #include "integrations/onnxruntime/src/options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 
@@ -59,6 +60,20 @@ size_t ReadCount(const std::string& name, const std::string& value) {
   return count;
 }
 
+// The items between commas, without blanks around them.
+std::set<std::string> ReadList(const std::string& value) {
+  std::set<std::string> items;
+  for (size_t begin = 0; begin <= value.size();) {
+    const size_t end = std::min(value.find(',', begin), value.size());
+    const size_t first = value.find_first_not_of(' ', begin);
+    if (first < end) {
+      items.insert(value.substr(first, value.find_last_not_of(' ', end - 1) + 1 - first));
+    }
+    begin = end + 1;
+  }
+  return items;
+}
+
 // Turns {"a.b": "x"} into {"a": {"b": "x"}}.
 std::string ConfigOf(const std::map<std::string, std::string>& fields) {
   std::string json = "{", open;
@@ -90,6 +105,8 @@ Options ReadOptions(const std::vector<std::pair<std::string, std::string>>& give
       options.device = value;
     } else if (name == "min_nodes") {
       options.min_nodes = ReadCount(name, value);
+    } else if (name == "exclude_ops") {
+      options.exclude_ops = ReadList(value);
     } else if (name == "log_nodes") {
       options.log_nodes = ReadBool(name, value);
     } else if (name == "config") {

@@ -1,6 +1,7 @@
 // What a user sets of the provider, as ONNX Runtime hands it over: texts by name.
 #pragma once
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,14 +11,15 @@
 namespace oncilla::ort {
 
 struct Options {
-  std::string device;      // of the engine; "": that of the ONNX Runtime device
-  size_t min_nodes = 2;    // a subgraph with fewer stays with ONNX Runtime
-  bool log_nodes = false;  // each node that stays is told in the log, with the reason
-  std::string config;      // all options of a session, as JSON (docs/config.md)
+  std::string device;                 // of the engine; "": that of the ONNX Runtime device
+  size_t min_nodes = 2;               // a subgraph with fewer stays with ONNX Runtime
+  std::set<std::string> exclude_ops;  // stay with ONNX Runtime: "Op", or "domain.Op"
+  bool log_nodes = false;             // each node that stays is told in the log, with the reason
+  std::string config;                 // all options of a session, as JSON (docs/config.md)
 };
 
 // The provider's own options, for messages.
-inline constexpr const char* kOwnOptions = "device, min_nodes, log_nodes, config";
+inline constexpr const char* kOwnOptions = "device, min_nodes, exclude_ops, log_nodes, config";
 
 // The options of the provider `ep` in a session: those with its prefix. What is none of its own
 // goes into `config` ("precision.storage": "fp16" as a field within a field) and is judged by the
