@@ -10,24 +10,48 @@
 namespace oncilla {
 namespace {
 
+bool SameDims(const std::vector<Dim>& a, const std::vector<Dim>& b) {
+  return std::ranges::equal(
+      a, b, [](const Dim& x, const Dim& y) { return x.size == y.size && x.name == y.name; });
+}
+
+bool SameValue(const Tensor& a, const Tensor& b) {
+  if (!a.valid() || !b.valid()) return a.valid() == b.valid();
+  if (a.is_list() || b.is_list() || a.dtype() != b.dtype()) return false;
+  if (a.dtype() == DType::kString) return std::ranges::equal(a.strings(), b.strings());
+  return std::ranges::equal(a.bytes(), b.bytes());
+}
+
+bool SameFact(const Fact& a, const Fact& b) {
+  if (a.kind != b.kind || a.dtype != b.dtype || a.constant != b.constant) return false;
+  if (a.shape.ranked() != b.shape.ranked() || !SameDims(a.shape.dims(), b.shape.dims())) {
+    return false;
+  }
+  if (a.elements.has_value() != b.elements.has_value()) return false;
+  if (a.elements.has_value() && !SameDims(*a.elements, *b.elements)) return false;
+  return SameValue(a.value, b.value);
+}
+
 class Classifier {
  public:
-  Classifier(const CompiledGraph& compiled, Device& cpu, const SegmentStart& start)
-      : graph_(compiled.graph), cpu_(cpu) {
+  Classifier(const CompiledGraph& compiled, Device& cpu, const SegmentStart& start,
+             const Classified* earlier)
+      : graph_(compiled.graph), cpu_(cpu), earlier_(earlier) {
     out_.facts.resize(graph_.values().size());
     out_.values.assign(graph_.values().size(), Availability::kMissing);
-    own_.resize(graph_.values().size());
+    out_.own.resize(graph_.values().size());
+    out_.same.resize(graph_.values().size());
     out_.done = start.done;
     out_.done.resize(graph_.nodes().size(), false);
     for (uint32_t i = 0; i < graph_.values().size(); ++i) {
       if (!graph_.value(ValueId{i}).is_constant()) continue;
-      own_[i] = true;
+      out_.own[i] = true;
+      out_.same[i] = earlier_ != nullptr;
       out_.facts[i] = graph_.fact(ValueId{i});
       out_.values[i] = Availability::kSettled;
     }
     for (const auto& [id, fact] : start.available) {
-      out_.facts[Index(id)] = fact;
-      out_.values[Index(id)] = fact.has_value() ? Availability::kSettled : Availability::kGiven;
+      Know(id, fact, fact.has_value() ? Availability::kSettled : Availability::kGiven);
     }
   }
 
@@ -49,7 +73,7 @@ class Classifier {
   // alone.
   bool IsOwn(const Node& node) const {
     return std::all_of(node.inputs.begin(), node.inputs.end(),
-                       [&](ValueId id) { return id == kNoValue || own_[Index(id)]; });
+                       [&](ValueId id) { return id == kNoValue || out_.own[Index(id)]; });
   }
 
   Availability StateOf(ValueId id) const { return out_.values[Index(id)]; }
@@ -58,8 +82,40 @@ class Classifier {
     for (ValueId id : node.outputs) out_.values[Index(id)] = state;
   }
 
+  void Know(ValueId id, Fact fact, Availability state) {
+    const uint32_t i = Index(id);
+    out_.facts[i] = std::move(fact);
+    out_.values[i] = state;
+    out_.same[i] = earlier_ != nullptr && earlier_->values[i] == state &&
+                   SameFact(earlier_->facts[i], out_.facts[i]);
+  }
+
+  // Takes the results of a node from the earlier plan, where all that it reads is the same there.
+  bool TakeOver(NodeId id, const Node& node) {
+    if (earlier_ == nullptr || node.op->traits.has_effects || node.outputs.empty()) return false;
+    for (ValueId input : node.inputs) {
+      if (input != kNoValue && !out_.same[Index(input)]) return false;
+    }
+    const Availability state = earlier_->values[Index(node.outputs[0])];
+    if (state != Availability::kPlanned && state != Availability::kSettled) return false;
+    for (ValueId output : node.outputs) {
+      if (earlier_->values[Index(output)] != state) return false;
+    }
+    for (ValueId output : node.outputs) {
+      const uint32_t i = Index(output);
+      out_.facts[i] = earlier_->facts[i];
+      out_.values[i] = state;
+      out_.own[i] = earlier_->own[i];
+      out_.same[i] = true;
+    }
+    (state == Availability::kPlanned ? out_.steps : out_.settled_nodes).push_back(id);
+    out_.done[Index(id)] = true;
+    return true;
+  }
+
   Status Visit(NodeId id) {
     const Node& node = graph_.node(id);
+    if (TakeOver(id, node)) return Status();
     const OpTraits& traits = node.op->traits;
     if (traits.has_effects && effects_wait_) return Later(node);
     // Collect what is known of the inputs. If one is computed after this segment, so is this node.
@@ -98,7 +154,7 @@ class Classifier {
       const bool own = IsOwn(node);
       if (!evaluated.ok() && own) return WithStage(evaluated.status(), Stage::kCompile);
       ONCILLA_ASSIGN(const auto results, std::move(evaluated));
-      for (ValueId output : node.outputs) own_[Index(output)] = own;
+      for (ValueId output : node.outputs) out_.own[Index(output)] = own;
       for (size_t i = 0; i < facts.size(); ++i) {
         facts[i] = Fact::Constant(results[i]);
       }
@@ -116,9 +172,8 @@ class Classifier {
     for (size_t i = 0; i < facts.size(); ++i) {
       if (!facts[i].fixed())
         return Internal("output ", i, " has the unknown shape ", facts[i].shape);
-      out_.facts[Index(node.outputs[i])] = std::move(facts[i]);
+      Know(node.outputs[i], std::move(facts[i]), Availability::kPlanned);
     }
-    Mark(node, Availability::kPlanned);
     out_.steps.push_back(id);
     out_.done[Index(id)] = true;
     return Status();
@@ -134,9 +189,8 @@ class Classifier {
 
   Status Settle(NodeId id, const Node& node, Facts facts) {
     for (size_t i = 0; i < facts.size(); ++i) {
-      out_.facts[Index(node.outputs[i])] = std::move(facts[i]);
+      Know(node.outputs[i], std::move(facts[i]), Availability::kSettled);
     }
-    Mark(node, Availability::kSettled);
     out_.settled_nodes.push_back(id);
     out_.done[Index(id)] = true;
     return Status();
@@ -160,15 +214,16 @@ class Classifier {
 
   const Graph& graph_;
   Device& cpu_;
+  const Classified* const earlier_;  // may be null
   bool effects_wait_ = false;
   Classified out_;
-  std::vector<bool> own_;  // per value: computed from the model's constants alone
 };
 
 }  // namespace
 
-Result<Classified> Classify(const CompiledGraph& compiled, Device& cpu, const SegmentStart& start) {
-  return Classifier(compiled, cpu, start).Run();
+Result<Classified> Classify(const CompiledGraph& compiled, Device& cpu, const SegmentStart& start,
+                            const Classified* earlier) {
+  return Classifier(compiled, cpu, start, earlier).Run();
 }
 
 }  // namespace oncilla

@@ -26,9 +26,14 @@ struct Classified {
   std::vector<NodeId> settled_nodes;    // in graph order
   std::vector<bool> done;               // per node
   std::vector<ValueId> wanted_on_host;  // contents needed before later nodes can be planned
+  std::vector<bool> own;                // per value: computed from the model's constants alone
+  std::vector<bool> same;  // per value: known as in the earlier plan; false without one
   bool complete = true;
 };
 
-Result<Classified> Classify(const CompiledGraph& compiled, Device& cpu, const SegmentStart& start);
+// With what was `earlier` classified of this graph, nodes that read what is the same are not
+// inferred again.
+Result<Classified> Classify(const CompiledGraph& compiled, Device& cpu, const SegmentStart& start,
+                            const Classified* earlier = nullptr);
 
 }  // namespace oncilla

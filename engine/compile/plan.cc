@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "engine/compile/classify.h"
+#include "engine/compile/plan_memo.h"
 #include "engine/graph/at_node.h"
 
 namespace oncilla {
@@ -46,6 +46,7 @@ class Planner {
     plan_->host_nodes = in_.host_nodes;
     plan_->done = in_.done;
     plan_->complete = in_.complete;
+    Remember();
     return plan_;
   }
 
@@ -55,6 +56,38 @@ class Planner {
   NodeFate& FateOf(NodeId id) { return plan_->fates[Index(id)]; }
   Home& HomeOf(ValueId id, int device) {
     return homes_[Index(id) * devices_.size() + static_cast<size_t>(device)];
+  }
+
+  void Remember() {
+    auto memo = std::make_shared<PlanMemo>();
+    memo->begun = start_.done;
+    memo->kernels.resize(graph_.nodes().size());
+    for (const Stretch& stretch : plan_->stretches) {
+      for (const PlannedStep& step : stretch.steps) memo->kernels[Index(step.node)] = step.kernel;
+    }
+    memo->classified = std::move(in_);
+    for (ArenaPlan& arena : plan_->arenas) memo->arenas.push_back(std::exchange(arena.found, {}));
+    plan_->memo = std::move(memo);
+  }
+
+  // The earlier plan's kernel of a node, where it was prepared for the same: a kernel knows what
+  // plan inputs hold, but of other operands no more than their types.
+  std::shared_ptr<Kernel> EarlierKernel(const Node& node, NodeId id) const {
+    const OpTraits& traits = node.op->traits;
+    if (options_.earlier == nullptr || traits.is_random || traits.has_effects) return nullptr;
+    const std::shared_ptr<Kernel>& kernel = options_.earlier->kernels[Index(id)];
+    if (kernel == nullptr) return nullptr;
+    const auto same_type = [&](ValueId value) {
+      if (in_.same[Index(value)]) return true;
+      const Fact& fact = options_.earlier->classified.facts[Index(value)];
+      return fact.fixed() && fact.desc() == FactOf(value).desc();
+    };
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId input = node.inputs[i];
+      if (input == kNoValue || in_.same[Index(input)]) continue;
+      if (IsPlanInput(node, i) || !same_type(input)) return nullptr;
+    }
+    return std::ranges::all_of(node.outputs, same_type) ? kernel : nullptr;
   }
 
   // Finds the values that leave the segment: graph outputs, inputs of host nodes, and what later
@@ -231,10 +264,7 @@ class Planner {
     if (HomeOf(id, device).kind != Home::kNone) return Status();
     const int64_t bytes = FactOf(id).desc().bytes();
     Home home;
-    if (auto it = compiled_.packed.find({Index(node), static_cast<int>(input)});
-        it != compiled_.packed.end()) {
-      return Status();  // read through the packed copy, see PlaceStep
-    }
+    if (PackedOf(node, input) != nullptr) return Status();  // read through the packed copy
     if (StateOf(id) == Availability::kSettled) {
       // A value known at plan time is uploaded when the instance is made.
       home = {Home::kStorage, NewStorage(device, bytes, node, "its input ", input), {}};
@@ -307,33 +337,18 @@ class Planner {
   Result<bool> PlaceStep(PlannedStep& step, int device) {
     const Node& node = graph_.node(step.node);
     const OpTraits& traits = node.op->traits;
-    // Where each input is read from, and what the kernel may know of it: the value of a plan input,
-    // or the contents of a packed constant.
-    Facts in, out;
+    // Where each input is read from.
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId id = node.inputs[i];
-      if (id == kNoValue) {
-        in.push_back(Fact::Absent());
+      if (id == kNoValue || IsPlanInput(node, i)) {
         step.inputs.push_back({});
         continue;
       }
-      if (IsPlanInput(node, i)) {
-        in.push_back(FactOf(id));
-        step.inputs.push_back({});
-        continue;
-      }
-      Home home = HomeOf(id, device);
-      in.push_back(Fact::Of(FactOf(id).desc()));
-      if (auto it = compiled_.packed.find({Index(step.node), static_cast<int>(i)});
-          it != compiled_.packed.end()) {
-        home = {Home::kConstant, 0, it->second};
-        in.back() = FactOf(id);
-        in.back().constant = true;
-      }
+      const BufferView* packed = PackedOf(step.node, i);
+      const Home home = packed != nullptr ? Home{Home::kConstant, 0, *packed} : HomeOf(id, device);
       Touch(home);
       step.inputs.push_back(home);
     }
-    for (ValueId id : node.outputs) out.push_back(FactOf(id));
 
     // A view shares its input's storage. A packed constant cannot be shared: its layout is another
     // one.
@@ -344,10 +359,10 @@ class Planner {
     }
     int reuse = -1;
     // An output has storage of its own, unless it may overwrite an input with no other reader.
-    if (traits.may_overwrite) reuse = OverwritableInput(node, step, in, out[0]);
+    if (traits.may_overwrite) reuse = OverwritableInput(node, step);
     Release(node, device);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      const int64_t bytes = out[i].desc().bytes();
+      const int64_t bytes = FactOf(node.outputs[i]).desc().bytes();
       const int storage =
           i == 0 && reuse >= 0 ? reuse : NewStorage(device, bytes, step.node, "its result ", i);
       const Home home{Home::kStorage, storage, {}};
@@ -355,18 +370,49 @@ class Planner {
       Touch(home);
       step.outputs.push_back(home);
     }
-    const NodeView view{node.op, &node.attrs, in, out, node.name};
-    // The kernel is prepared for these very shapes.
-    auto kernel = devices_[device]->Prepare(view, options_.end);
-    if (!kernel.ok()) {
-      return WithDevice(AtNode(kernel.status(), node), compiled_.placement.devices[device]);
+    step.kernel = EarlierKernel(node, step.node);
+    if (step.kernel == nullptr) {
+      // The kernel is prepared for these very shapes.
+      Facts out;
+      for (ValueId id : node.outputs) out.push_back(FactOf(id));
+      const Facts in = InputsOf(node, step.node);
+      const NodeView view{node.op, &node.attrs, in, out, node.name};
+      auto kernel = devices_[device]->Prepare(view, options_.end);
+      if (!kernel.ok()) {
+        return WithDevice(AtNode(kernel.status(), node), compiled_.placement.devices[device]);
+      }
+      step.kernel = *std::move(kernel);
     }
-    step.kernel = *std::move(kernel);
     if (step.kernel->scratch_bytes() > 0) {
       step.scratch =
           NewStorage(device, step.kernel->scratch_bytes(), step.node, "its scratch memory ", 0);
     }
     return true;
+  }
+
+  const BufferView* PackedOf(NodeId node, size_t input) const {
+    const auto it = compiled_.packed.find({Index(node), static_cast<int>(input)});
+    return it == compiled_.packed.end() ? nullptr : &it->second;
+  }
+
+  // What the kernel may know of its inputs: their types, the values of plan inputs, and the
+  // contents of packed constants.
+  Facts InputsOf(const Node& node, NodeId id) const {
+    Facts in;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId input = node.inputs[i];
+      if (input == kNoValue) {
+        in.push_back(Fact::Absent());
+      } else if (IsPlanInput(node, i)) {
+        in.push_back(FactOf(input));
+      } else if (PackedOf(id, i) != nullptr) {
+        in.push_back(FactOf(input));
+        in.back().constant = true;
+      } else {
+        in.push_back(Fact::Of(FactOf(input).desc()));
+      }
+    }
+    return in;
   }
 
   // Ends this node's reads. Storage that nobody else will read may then be overwritten.
@@ -378,20 +424,20 @@ class Planner {
     }
   }
 
-  int OverwritableInput(const Node& node, const PlannedStep& step, const Facts& in,
-                        const Fact& out) {
+  int OverwritableInput(const Node& node, const PlannedStep& step) {
+    const TensorDesc out = FactOf(node.outputs[0]).desc();
     // An input may be overwritten if it has the output's dtype and shape and all remaining reads of
     // its storage are this step's own.
     for (size_t i = 0; i < step.inputs.size(); ++i) {
-      if (step.inputs[i].kind != Home::kStorage || in[i].absent()) continue;
-      if (in[i].desc() != out.desc()) continue;
+      if (step.inputs[i].kind != Home::kStorage) continue;
+      if (FactOf(node.inputs[i]).desc() != out) continue;
       const int storage = step.inputs[i].index;
       int own = 0;
       for (size_t j = 0; j < step.inputs.size(); ++j) {
         const bool same = step.inputs[j].kind == Home::kStorage && step.inputs[j].index == storage;
         if (same && !IsPlanInput(node, j)) ++own;
       }
-      if (pending_[storage] == own && plan_->storages[storage].bytes >= out.desc().bytes()) {
+      if (pending_[storage] == own && plan_->storages[storage].bytes >= out.bytes()) {
         return storage;
       }
     }
@@ -485,7 +531,8 @@ class Planner {
         ONCILLA_TRY(WithDevice(CheckFits(uses[i], options, needed_for_[which[i]]),
                                compiled_.placement.devices[d]));
       }
-      auto arena = PackArena(uses, options);
+      const ArenaOrder* like = options_.earlier != nullptr ? &options_.earlier->arenas[d] : nullptr;
+      auto arena = PackArena(uses, options, like);
       if (!arena.ok()) return WithDevice(arena.status(), compiled_.placement.devices[d]);
       for (size_t i = 0; i < which.size(); ++i) {
         plan_->storages[which[i]].block = arena->places[i].block;
@@ -548,7 +595,8 @@ int64_t Plan::copied_bytes() const {
 Result<std::shared_ptr<Plan>> MakePlan(std::shared_ptr<const CompiledGraph> compiled,
                                        std::span<Device* const> devices, const SegmentStart& start,
                                        const PlanOptions& options) {
-  ONCILLA_ASSIGN(Classified classified, Classify(*compiled, *devices[0], start));
+  const Classified* earlier = options.earlier != nullptr ? &options.earlier->classified : nullptr;
+  ONCILLA_ASSIGN(Classified classified, Classify(*compiled, *devices[0], start, earlier));
   return Planner(std::move(compiled), devices, std::move(classified), start, options).Run();
 }
 

@@ -19,6 +19,8 @@
 
 namespace oncilla {
 
+struct PlanMemo;  // plan_memo.h
+
 // Where a value is located on one device while a segment runs.
 struct Home {
   enum Kind : uint8_t {
@@ -44,7 +46,7 @@ struct Storage {
 
 struct PlannedStep {
   NodeId node = kNoNode;
-  std::unique_ptr<Kernel> kernel;
+  std::shared_ptr<Kernel> kernel;  // plans of one graph may share it
   std::vector<Home> inputs;
   std::vector<Home> outputs;
   int scratch = -1;  // a storage
@@ -120,6 +122,7 @@ struct Plan {
   std::vector<bool> done;          // per node: settled, planned or a host node by the end of this
   std::vector<NodeFate> fates;     // per node
   bool complete = false;           // nothing remains after the host nodes
+  std::shared_ptr<const PlanMemo> memo;  // for the next plan; whoever keeps the plan takes it out
 
   int64_t arena_bytes(int device) const;
   int steps_on(int device) const;
@@ -137,7 +140,8 @@ struct SegmentStart {
       keep;  // per output of the graph: it shall stay where it is computed; empty: none
 };
 
-// Called now and then on the thread that makes a plan, with the share of its kernels that are ready.
+// Called now and then on the thread that makes a plan, with the share of its kernels that are
+// ready.
 using PlanProgress = std::function<void(double share)>;
 
 struct PlanOptions {
@@ -146,6 +150,7 @@ struct PlanOptions {
   // with more work.
   int64_t arena_work = ArenaOptions().work;
   PlanProgress progress = {};
+  std::shared_ptr<const PlanMemo> earlier = nullptr;  // of the same graph, devices and segment
 };
 
 // Fails with InvalidArgument, naming the node, for input shapes that do not fit the model, and when

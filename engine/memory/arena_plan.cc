@@ -28,13 +28,13 @@ bool LiveTogether(const BufferUse& a, const BufferUse& b) {
 
 using Order = std::vector<int>;
 
-// For each buffer, the buffers that are live at the same time. Kept only while they are few; else
-// empty.
+// For each buffer, the buffers that are live at the same time. Empty where they are many: to sort
+// those that are placed already would then take longer than to go through all of them in order.
 struct Neighbours {
   std::vector<int> begin, all;  // of buffer i: all[begin[i] .. begin[i + 1])
 
   explicit Neighbours(std::span<const BufferUse> uses) {
-    const int64_t most = static_cast<int64_t>(uses.size()) * 64;
+    const int64_t n = std::ssize(uses), most = std::min(n * 64, n * n / 20);
     std::vector<std::pair<int, int>> pairs;
     std::vector<int> order(uses.size()), live;
     std::iota(order.begin(), order.end(), 0);
@@ -319,6 +319,24 @@ void Improve(std::span<const BufferUse> uses, Packing& packing, int64_t enough, 
   }
 }
 
+// Tries the orders one after the other, then improves the best of them, until none can be better or
+// the work is done.
+void Search(std::span<const BufferUse> uses, Packing& packing, int64_t enough, int64_t work,
+            Best& best) {
+  best.Try(packing, BySize(uses), kNoCeiling);
+  struct Attempt {
+    Order (*order)(std::span<const BufferUse>);
+    int64_t ceiling;
+  };
+  for (const Attempt& attempt :
+       {Attempt{ByTime, enough}, Attempt{ByCrowd, kNoCeiling}, Attempt{BySize, enough},
+        Attempt{ByTime, kNoCeiling}, Attempt{ByArea, kNoCeiling}, Attempt{ByCrowd, enough}}) {
+    if (best.bytes <= enough || packing.work() > work) break;
+    best.Try(packing, attempt.order(uses), attempt.ceiling);
+  }
+  Improve(uses, packing, enough, work, best);
+}
+
 }  // namespace
 
 int64_t ArenaPlan::bytes() const {
@@ -339,7 +357,8 @@ int64_t MaxLiveBytes(std::span<const BufferUse> uses, int64_t alignment_bytes) {
   return most;
 }
 
-Result<ArenaPlan> PackArena(std::span<const BufferUse> uses, const ArenaOptions& options) {
+Result<ArenaPlan> PackArena(std::span<const BufferUse> uses, const ArenaOptions& options,
+                            const ArenaOrder* like) {
   const int64_t alignment = std::max<int64_t>(options.alignment_bytes, 1);
   const int64_t max_block = options.largest();
   std::vector<BufferUse> rounded(uses.begin(), uses.end());
@@ -363,18 +382,17 @@ Result<ArenaPlan> PackArena(std::span<const BufferUse> uses, const ArenaOptions&
   plan.lower_bound = MaxLiveBytes(uses, alignment);
   Packing packing(rounded, max_block);
   Best best;
-  best.Try(packing, BySize(rounded), kNoCeiling);
-  struct Attempt {
-    Order (*order)(std::span<const BufferUse>);
-    int64_t ceiling;
+  const auto excess = [&] {
+    return static_cast<double>(best.bytes) /
+           static_cast<double>(std::max<int64_t>(plan.lower_bound, 1));
   };
-  for (const Attempt& attempt : {Attempt{ByTime, plan.lower_bound}, Attempt{ByCrowd, kNoCeiling},
-                                 Attempt{BySize, plan.lower_bound}, Attempt{ByTime, kNoCeiling},
-                                 Attempt{ByArea, kNoCeiling}, Attempt{ByCrowd, plan.lower_bound}}) {
-    if (best.bytes <= plan.lower_bound || packing.work() > options.work) break;
-    best.Try(packing, attempt.order(rounded), attempt.ceiling);
+  bool found = false;
+  if (like != nullptr && like->order.size() == uses.size()) {
+    best.Try(packing, like->order, like->capped ? plan.lower_bound : kNoCeiling);
+    found = excess() <= like->excess;
   }
-  Improve(rounded, packing, plan.lower_bound, options.work, best);
+  if (!found) Search(rounded, packing, plan.lower_bound, options.work, best);
+  plan.found = {std::move(best.order), best.ceiling != kNoCeiling, excess()};
   plan.places = std::move(best.places);
   plan.block_bytes = std::move(best.block_bytes);
   return plan;

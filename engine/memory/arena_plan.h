@@ -36,6 +36,14 @@ struct ArenaOptions {
   }
 };
 
+// How a packing was found: the order in which buffers were placed, and whether blocks were taken to
+// have the size of the lower bound from the start.
+struct ArenaOrder {
+  std::vector<int> order;  // indices of the uses
+  bool capped = false;
+  double excess = 1;  // bytes by the lower bound
+};
+
 struct ArenaPlan {
   struct Place {
     int block = -1;  // -1: a buffer of no bytes, which needs no place
@@ -45,13 +53,17 @@ struct ArenaPlan {
   std::vector<Place> places;         // one per use, in the order given
   std::vector<int64_t> block_bytes;  // one per block
   int64_t lower_bound = 0;           // MaxLiveBytes of the same uses
+  ArenaOrder found;
 
   int64_t bytes() const;  // of all blocks
 };
 
 // ResourceExhausted when one buffer alone is above the largest block; InvalidArgument for negative
 // sizes and lifetimes that end before they begin. Errors name the use by its index.
-Result<ArenaPlan> PackArena(std::span<const BufferUse> uses, const ArenaOptions& options);
+// `like` is how a packing of as many buffers of other sizes was found. Where it serves these as
+// well as those, nothing else is tried.
+Result<ArenaPlan> PackArena(std::span<const BufferUse> uses, const ArenaOptions& options,
+                            const ArenaOrder* like = nullptr);
 
 // The most bytes live in one step, each buffer rounded up to the alignment: no arena is smaller.
 // Saturates at INT64_MAX.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/base/caught.h"
+#include "engine/compile/plan_memo.h"
 #include "engine/graph/at_node.h"
 #include "engine/memory/host_account.h"
 #include "engine/ops/control.h"
@@ -142,8 +143,14 @@ std::string Executor::KeyOf(const SegmentStart& start) const {
   return key;
 }
 
-Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start,
-                                                const PlanOptions& options) {
+void Executor::Remember(std::shared_ptr<const PlanMemo> memo) {
+  constexpr size_t kMostMemos = 4;  // segments of one graph
+  std::erase_if(memos_, [&](const auto& other) { return other->begun == memo->begun; });
+  memos_.push_front(std::move(memo));
+  if (memos_.size() > kMostMemos) memos_.pop_back();
+}
+
+Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start, PlanOptions options) {
   std::string key = KeyOf(start);
   Status refused;
   {
@@ -154,6 +161,8 @@ Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start,
     }
     const auto it = std::ranges::find(refused_, key, &Refusal::key);
     if (it != refused_.end()) refused = it->why;
+    const auto memo = std::ranges::find(memos_, start.done, &PlanMemo::begun);
+    if (memo != memos_.end()) options.earlier = *memo;
   }
   // The plan is made without the lock. Two runs may make the same plan; the second one is dropped.
   const auto unchanged = [&] {
@@ -173,13 +182,15 @@ Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start,
     }
     return made.status();
   }
-  ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan, std::move(made));
+  ONCILLA_ASSIGN(std::shared_ptr<Plan> plan, std::move(made));
+  std::shared_ptr<const PlanMemo> memo = std::exchange(plan->memo, nullptr);
   auto entry = std::make_shared<Entry>();
   entry->key = key;
   entry->plan = std::move(plan);
   std::vector<EntryPtr> dropped;  // their memory is freed after the lock is released
   MutexLock lock(&mutex_);
   ++counters_.plans_made;
+  Remember(std::move(memo));
   if (auto it = by_key_.find(key); it != by_key_.end()) return *it->second;
   entries_.push_front(entry);
   by_key_[std::move(key)] = entries_.begin();
@@ -270,6 +281,7 @@ void Executor::DropIdle() {
     for (auto& instance : entry->idle) dropped.push_back(std::move(instance));
     entry->idle.clear();
   }
+  memos_.clear();
 }
 
 namespace {

@@ -114,7 +114,8 @@ class Executor {
   // it only there.
   std::vector<bool> RoundsOnDevice() const;
   std::string KeyOf(const SegmentStart& start) const;
-  Result<EntryPtr> FindOrMake(const SegmentStart& start, const PlanOptions& options);
+  Result<EntryPtr> FindOrMake(const SegmentStart& start, PlanOptions options);
+  void Remember(std::shared_ptr<const PlanMemo> memo) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Result<std::unique_ptr<Instance>> Acquire(Entry& entry, const RunControl& control);
   void Release(Entry& entry, std::unique_ptr<Instance> instance, bool reusable);
   // For a run that is enqueued: the one device of its outputs, and its start with the feeds on it.
@@ -151,6 +152,8 @@ class Executor {
     Status why;
   };
   std::list<Refusal> refused_ ABSL_GUARDED_BY(mutex_);
+  // What the last plan of each segment left, the newest first.
+  std::list<std::shared_ptr<const PlanMemo>> memos_ ABSL_GUARDED_BY(mutex_);
   // Instances of runs that ended early with work still in progress; checked at the next run.
   struct Late {
     std::unique_ptr<Instance> instance;

@@ -90,6 +90,22 @@ Result<Module> Executables::Import(const ImportRequest& request, ImportRequest& 
   return module;
 }
 
+WorkLimits Executables::LimitsFor(const RunControl& control) const {
+  constexpr int64_t kLeastBound = int64_t{1} << 30;
+  const int64_t bound =
+      std::max(kLeastBound, session_.device_set().pool(0).budget()->limit_bytes());
+  // A caller that compiles outside of a run may have set limits in the work scope.
+  const EarlyEnd* end = control.may_end_early() ? &control : WorkScope::Current().end;
+  return {std::make_shared<BoundedAccount>(bound), end != nullptr ? end : &control};
+}
+
+Status Executables::TryImport(const ImportRequest& request, const RunControl& control) {
+  ONCILLA_TRY(FilesUnchanged());
+  const WorkScope scope(LimitsFor(control));
+  ImportRequest taken;
+  return Import(request, taken).status();
+}
+
 Result<std::shared_ptr<Executor>> Executables::FindFor(const ImportRequest& request, int preferred,
                                                        const RunControl& control,
                                                        const GraphObserver& observe) {
@@ -106,12 +122,7 @@ Result<std::shared_ptr<Executor>> Executables::FindFor(const ImportRequest& requ
   MutexLock compiling(&compile_mutex_);
   if (auto found = find(asked)) return found;
   ONCILLA_TRY(FilesUnchanged());
-  constexpr int64_t kLeastBound = int64_t{1} << 30;
-  const int64_t bound =
-      std::max(kLeastBound, session_.device_set().pool(0).budget()->limit_bytes());
-  // A caller that compiles outside of a run may have set limits in the work scope.
-  const EarlyEnd* end = control.may_end_early() ? &control : WorkScope::Current().end;
-  const WorkScope scope({std::make_shared<BoundedAccount>(bound), end != nullptr ? end : &control});
+  const WorkScope scope(LimitsFor(control));
   ImportRequest taken;
   ONCILLA_ASSIGN(Module module, Import(request, taken));
   const std::string own = StrCat("takes\n", preferred, '\n', KeyOf(taken));

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "engine/base/work_limits.h"
 #include "engine/compile/turns.h"
 #include "engine/import/held_source.h"
 #include "engine/run/executor.h"
@@ -141,6 +142,10 @@ class Executables {
   std::shared_ptr<Executor> FindExecutor(const std::string& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Result<Module> Import(const ImportRequest& request, ImportRequest& taken);
+  // OK where the request can be imported; nothing is compiled.
+  Status TryImport(const ImportRequest& request, const RunControl& control);
+  // What importing and compiling may take: host memory, and the time of the run or of the caller.
+  WorkLimits LimitsFor(const RunControl& control) const;
   Result<std::shared_ptr<Executor>> Make(Module module, int preferred, const GraphObserver& observe,
                                          const RunControl& control)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);

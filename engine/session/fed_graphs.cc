@@ -110,8 +110,15 @@ Result<std::shared_ptr<Executor>> Executables::Find(const ImportRequest& request
       // An error that concerns these feeds is reported at the first level at which it appears.
       return found;
     }
-    // The first refusal says what is unsupported regardless of the feeds.
-    if (refused.ok()) refused = found.status();
+    // The first refusal says what is unsupported regardless of the feeds. Where all that is known
+    // of them does not help either, the levels between are not tried.
+    if (refused.ok()) {
+      refused = found.status();
+      ImportRequest narrowest = request;
+      narrowest.fed = FactsOf(fed(), Known::kNumbers);
+      if (KeyOf(narrowest) == KeyOf(narrowed)) return refused;
+      if (NeedsFeeds(TryImport(narrowest, control))) return refused;
+    }
     if (known == Known::kNumbers) return refused;
   }
 }

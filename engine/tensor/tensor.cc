@@ -73,10 +73,11 @@ std::ostream& operator<<(std::ostream& out, const TensorDesc& desc) {
 Result<Tensor> Tensor::Allocate(TensorDesc desc) { return AllocateFrom(std::move(desc), nullptr); }
 
 Result<Tensor> Tensor::AllocateResult(TensorDesc desc, const std::shared_ptr<ResultMemory>& kept) {
-  const bool worth = kept != nullptr && desc.bytes() >= ResultMemory::kLeast;
-  return AllocateFrom(std::move(desc), worth ? &kept : nullptr);
+  return AllocateFrom(std::move(desc), &kept);
 }
 
+// A result is written whole before anybody reads it. With `kept`, null or not, the tensor is one:
+// its memory may be that of an earlier one, and a small one is not filled.
 Result<Tensor> Tensor::AllocateFrom(TensorDesc desc, const std::shared_ptr<ResultMemory>* kept) {
   if (desc.dtype == DType::kString) {
     const auto count = static_cast<size_t>(desc.elements());
@@ -88,9 +89,12 @@ Result<Tensor> Tensor::AllocateFrom(TensorDesc desc, const std::shared_ptr<Resul
     return Strings(desc.shape, std::move(values));
   }
   const int64_t bytes = desc.bytes();
+  const bool small_result = kept != nullptr && bytes < ResultMemory::kLeast;
+  if (small_result || (kept != nullptr && *kept == nullptr)) kept = nullptr;
   const std::shared_ptr<HostAccount>& account = WorkScope::Current().memory;
   if (account != nullptr) {
-    ONCILLA_TRY(In(account->Take(bytes), StrCat("no host memory for ", desc)));
+    const Status taken = account->Take(bytes);
+    if (!taken.ok()) return In(taken, StrCat("no host memory for ", desc));
   }
   FreeCounted free{account, bytes, {}, {}};
   bool written = false;
@@ -110,7 +114,7 @@ Result<Tensor> Tensor::AllocateFrom(TensorDesc desc, const std::shared_ptr<Resul
   Tensor t;
   void* const data = free.block.data;
   t.owner_ = std::shared_ptr<const void>(data, std::move(free));
-  if (!written) ONCILLA_TRY(FillWithZeros(data, bytes));
+  if (!written && !small_result) ONCILLA_TRY(FillWithZeros(data, bytes));
   t.desc_ = std::move(desc);
   t.data_ = static_cast<const std::byte*>(data);
   t.size_ = static_cast<size_t>(bytes);

@@ -51,6 +51,15 @@ def convolutions():
              {"x": n.f(2, 2, 3, 3, 4, 3), "w": n.f(2, 3, 2, 3, 2, 2), "b": n.f(3)}, **attrs)
     Case("edge_conv_transpose_four_groups", "ConvTranspose", {"x": n.f(1, 4, 2, 3, 2, 2), "w": n.f(4, 3, 2, 2, 2, 2)}, group=2)
 
+    # A filter for each channel, with more channels than a vector has, and along one to three axes.
+    n = Numbers("depthwise transposed convolutions")
+    for name, size, taps, attrs in (
+            ("line", [5], [4], dict(strides=[2], pads=[1, 1])), ("image", [3, 4], [4, 3], dict(strides=[2, 3], pads=[1, 0, 1, 2])),
+            ("dilated", [4, 3], [3, 2], dict(strides=[2, 2], dilations=[3, 2], pads=[2, 1, 0, 1], output_padding=[1, 0])),
+            ("gaps", [3, 2], [2, 2], dict(strides=[3, 4])), ("volume", [2, 3, 2], [2, 3, 2], dict(strides=[2, 1, 2], pads=[0, 1, 0, 0, 1, 1]))):
+        Case(f"edge_conv_transpose_depthwise_{name}", "ConvTranspose",
+             {"x": n.f(2, 21, *size), "w": n.f(21, 1, *taps), "b": n.f(21)}, group=21, **attrs)
+
 
 def recurrent():
     """Samples without steps, which begin with a state."""
@@ -80,6 +89,18 @@ def resizes():
              mode="nearest", coordinate_transformation_mode="tf_crop_and_resize", nearest_mode=rule, extrapolation_value=-9.0)
 
 
+def volumes():
+    """Three axes and one, with channels that fill a vector and some beyond."""
+    n = Numbers("volumes")
+    for name, shape, sizes in (("volume", (2, 18, 3, 4, 2), (2, 18, 5, 3, 7)), ("line", (2, 18, 5), (2, 18, 8))):
+        for mode, more in (("linear", dict(coordinate_transformation_mode="half_pixel")),
+                           ("linear", dict(coordinate_transformation_mode="align_corners")),
+                           ("nearest", dict(coordinate_transformation_mode="half_pixel"))):
+            Case(f"edge_resize_{name}_{mode}_{more['coordinate_transformation_mode']}", "Resize",
+                 {"x": n.f(*shape), "roi": None, "scales": None, "sizes": np.array(sizes)}, opset=13, fixed=["sizes"],
+                 mode=mode, **more)
+
+
 def old_resizes():
     """Opset 10 has no rule for pixels: an axis that grows repeats them, one that shrinks takes the next."""
     n = Numbers("old resizes")
@@ -105,6 +126,6 @@ def empties():
 
 
 if __name__ == "__main__":
-    for each in (sums_of_products, pools, convolutions, recurrent, resizes, old_resizes, empties):
+    for each in (sums_of_products, pools, convolutions, recurrent, resizes, volumes, old_resizes, empties):
         each()
     make_recorded.record(sys.argv[1:])

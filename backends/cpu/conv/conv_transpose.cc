@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "backends/cpu/conv/conv_parts.h"
+#include "backends/cpu/conv/conv_transpose_depthwise.h"
 #include "backends/cpu/conv/conv_transpose_fold.h"
 #include "backends/cpu/fast/fast.h"
 #include "backends/cpu/fast/packed_form.h"
@@ -313,16 +314,18 @@ class PhasedConvTranspose : public CpuKernel {
 
 // Which of the ways a node goes, by attributes and the filter alone, as packings do.
 struct Way {
-  bool folds = false;
-  std::optional<PhasedFilter> phased;  // neither: plain code
+  bool folds = false, depthwise = false;
+  std::optional<PhasedFilter> phased;  // none of them: plain code
 };
 Result<Way> WayOf(const NodeView& node, const ConvTransposeAttrs& attrs) {
   Way way;
   const Fact& fact = node.inputs[1];
-  if (!fact.constant || !IsCarried(fact.dtype) || fact.desc().elements() == 0) return way;
+  if (!IsCarried(fact.dtype) || !fact.fixed() || fact.desc().elements() == 0) return way;
   const Shape filter = fact.desc().shape;
-  way.folds = fact.dtype == DType::kF32 && FoldsConvTranspose(filter, attrs.groups);
   ONCILLA_ASSIGN(const PhasedFilter phased, PhasedFilter::Of(attrs, filter));
+  way.depthwise = IsDepthwiseConvTranspose(filter, attrs.groups) && phased.phases() <= kMostPhases;
+  if (way.depthwise || !fact.constant) return way;
+  way.folds = fact.dtype == DType::kF32 && FoldsConvTranspose(filter, attrs.groups);
   if (!way.folds && phased.pays()) way.phased = phased;
   return way;
 }
@@ -335,6 +338,7 @@ Result<std::unique_ptr<CpuKernel>> MakeFastConvTranspose(const NodeView& node) {
   ONCILLA_ASSIGN(const Way way, WayOf(node, attrs));
   ONCILLA_ASSIGN(const WindowGeometry g, ConvTransposeGeometry(attrs, node));
   if (way.folds) return MakeFoldedConvTranspose(node, g);
+  if (way.depthwise) return MakeDepthwiseConvTranspose(node, g);
   if (!way.phased) return nullptr;
   return WithPackedForm(
       node.inputs[1].dtype, [&]<class T, class Packed>(TypeTag<T>, TypeTag<Packed>) {

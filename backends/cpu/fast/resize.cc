@@ -1,5 +1,5 @@
-// Fast Resize over two spatial axes: for float and 16-bit floats rows first, then pixels, as two
-// passes of weights; nearest pixels of any type are copied.
+// Fast Resize: for float and 16-bit floats rows first, then pixels, as two passes of weights;
+// nearest pixels of any type are copied.
 //
 // An output row is first a weighted sum of whole input rows (long vectors, whatever the number of
 // channels), kept in a small buffer; its pixels are then weighted sums of that row's pixels.
@@ -104,22 +104,78 @@ HWY_EXPORT(FloatRow);
 HWY_EXPORT(HalfRow);
 HWY_EXPORT(BFloat16Row);
 
+// For each output row of a sample, whole input rows and their weights: the taps of all axes but the
+// last, multiplied. Along one axis alone there is one row, which is its own.
+class RowTaps {
+ public:
+  RowTaps(std::vector<ResizeTaps> axes, const Shape& in, const Shape& out)
+      : axes_(std::move(axes)) {
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      const int axis = 1 + static_cast<int>(i);
+      in_size_.push_back(in[axis]);
+      out_size_.push_back(out[axis]);
+      in_rows_ *= in[axis];
+      out_rows_ *= out[axis];
+      taps_ *= axes_[i].taps;
+    }
+  }
+  int64_t taps() const { return taps_; }
+  int64_t in_rows() const { return in_rows_; }  // of a sample
+  int64_t out_rows() const { return out_rows_; }
+
+  // The input rows of an output row, as many as there are taps.
+  void RowsOf(int64_t o, int64_t* rows) const {
+    int64_t count = 1, after = out_rows_;
+    rows[0] = 0;
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      const ResizeTaps& table = axes_[i];
+      after /= out_size_[i];
+      const int32_t* index = table.index.data() + o / after % out_size_[i] * table.taps;
+      for (int64_t k = count * table.taps; k-- > 0;) {
+        rows[k] = rows[k / table.taps] * in_size_[i] + index[k % table.taps];
+      }
+      count *= table.taps;
+    }
+  }
+  void WeightsOf(int64_t o, float* weights) const {
+    int64_t count = 1, after = out_rows_;
+    weights[0] = 1;
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      const ResizeTaps& table = axes_[i];
+      after /= out_size_[i];
+      const float* weight = table.weight.data() + o / after % out_size_[i] * table.taps;
+      for (int64_t k = count * table.taps; k-- > 0;) {
+        weights[k] = weights[k / table.taps] * weight[k % table.taps];
+      }
+      count *= table.taps;
+    }
+  }
+
+ private:
+  const std::vector<ResizeTaps> axes_;
+  std::vector<int64_t> in_size_, out_size_;
+  int64_t in_rows_ = 1, out_rows_ = 1, taps_ = 1;
+};
+
 class CopyPixels : public CpuKernel {
  public:
-  CopyPixels(const NodeView& node, ResizeTaps rows, ResizeTaps pixels)
+  CopyPixels(const NodeView& node, RowTaps rows, ResizeTaps pixels)
       : CpuKernel(node), rows_(std::move(rows)), pixels_(std::move(pixels)) {}
   std::string description() const override { return "copies"; }
 
   Status Run(const Args& args) const override {
     const Shape in = args.in(0).shape, out = args.out(0).shape;
-    const int64_t pixel = in[3] * BytesOf(args.in(0).dtype), row = in[2] * pixel;
-    const int64_t grain = std::max<int64_t>(1, 131072 / (out[2] * pixel));
-    ParallelFor(args.threads, out[0] * out[1], grain, [&](int64_t begin, int64_t end) {
+    const int64_t pixel = in.back() * BytesOf(args.in(0).dtype);
+    const int64_t row = in[in.rank() - 2] * pixel, pixels = out[out.rank() - 2];
+    const int64_t grain = std::max<int64_t>(1, 131072 / (pixels * pixel));
+    ParallelFor(args.threads, out[0] * rows_.out_rows(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
+        int64_t at = 0;
+        rows_.RowsOf(i % rows_.out_rows(), &at);
         const std::byte* from =
-            args.inputs[0] + (i / out[1] * in[1] + rows_.index[i % out[1]]) * row;
-        std::byte* y = args.outputs[0] + i * out[2] * pixel;
-        for (int64_t p = 0; p < out[2]; ++p, y += pixel) {
+            args.inputs[0] + (i / rows_.out_rows() * rows_.in_rows() + at) * row;
+        std::byte* y = args.outputs[0] + i * pixels * pixel;
+        for (int64_t p = 0; p < pixels; ++p, y += pixel) {
           std::memcpy(y, from + pixels_.index[p] * pixel, static_cast<size_t>(pixel));
         }
       }
@@ -128,41 +184,44 @@ class CopyPixels : public CpuKernel {
   }
 
  private:
-  const ResizeTaps rows_, pixels_;
+  const RowTaps rows_;
+  const ResizeTaps pixels_;
 };
 
 template <class T>
 class FastResize : public CpuKernel {
  public:
-  FastResize(const NodeView& node, ResizeTaps rows, ResizeTaps pixels)
+  FastResize(const NodeView& node, RowTaps rows, ResizeTaps pixels)
       : CpuKernel(node), rows_(std::move(rows)), pixels_(std::move(pixels)) {}
   std::string description() const override { return "two passes"; }
 
   Status Run(const Args& args) const override {
     const Shape in = args.in(0).shape, out = args.out(0).shape;
-    const int64_t channels = in[3], in_row = in[2] * channels, out_row = out[2] * channels;
+    const int64_t channels = in.back(), pixels = out[out.rank() - 2];
+    const int64_t in_row = in[in.rank() - 2] * channels, out_row = pixels * channels;
     const int64_t grain = std::max<int64_t>(1, 32768 / out_row);
-    ParallelFor(args.threads, out[0] * out[1], grain, [&](int64_t begin, int64_t end) {
-      std::vector<float> blended(static_cast<size_t>(in_row));
-      std::vector<const T*> from(static_cast<size_t>(rows_.taps));
+    ParallelFor(args.threads, out[0] * rows_.out_rows(), grain, [&](int64_t begin, int64_t end) {
+      const auto taps = static_cast<size_t>(rows_.taps());
+      std::vector<float> blended(static_cast<size_t>(in_row)), weight(taps);
+      std::vector<int64_t> rows(taps);
+      std::vector<const T*> from(taps);
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t o = i % out[1];
-        const T* sample = args.In<T>(0) + i / out[1] * in[1] * in_row;
-        for (int64_t t = 0; t < rows_.taps; ++t) {
-          from[t] = sample + rows_.index[o * rows_.taps + t] * in_row;
-        }
+        const int64_t o = i % rows_.out_rows();
+        const T* sample = args.In<T>(0) + i / rows_.out_rows() * rows_.in_rows() * in_row;
+        rows_.RowsOf(o, rows.data());
+        rows_.WeightsOf(o, weight.data());
+        for (size_t t = 0; t < taps; ++t) from[t] = sample + rows[t] * in_row;
         T* y = args.Out<T>(0) + i * out_row;
-        const float* weight = rows_.weight.data() + o * rows_.taps;
-        const int taps = static_cast<int>(rows_.taps);
+        const auto row = [&](auto resize) {
+          resize(from.data(), weight.data(), static_cast<int>(taps), in_row, blended.data(),
+                 pixels_, pixels, channels, y);
+        };
         if constexpr (std::is_same_v<T, Half>) {
-          HWY_DYNAMIC_DISPATCH(HalfRow)
-          (from.data(), weight, taps, in_row, blended.data(), pixels_, out[2], channels, y);
+          row(HWY_DYNAMIC_DISPATCH(HalfRow));
         } else if constexpr (std::is_same_v<T, BFloat16>) {
-          HWY_DYNAMIC_DISPATCH(BFloat16Row)
-          (from.data(), weight, taps, in_row, blended.data(), pixels_, out[2], channels, y);
+          row(HWY_DYNAMIC_DISPATCH(BFloat16Row));
         } else {
-          HWY_DYNAMIC_DISPATCH(FloatRow)
-          (from.data(), weight, taps, in_row, blended.data(), pixels_, out[2], channels, y);
+          row(HWY_DYNAMIC_DISPATCH(FloatRow));
         }
       }
     });
@@ -170,7 +229,8 @@ class FastResize : public CpuKernel {
   }
 
  private:
-  const ResizeTaps rows_, pixels_;
+  const RowTaps rows_;
+  const ResizeTaps pixels_;
 };
 
 }  // namespace
@@ -180,11 +240,18 @@ Result<std::unique_ptr<CpuKernel>> MakeFastResize(const NodeView& node) {
   if (given.coordinates == "crop_and_resize") return nullptr;
   ONCILLA_ASSIGN(const ResizeAttrs attrs, SettledResize(given, node.inputs));
   const TensorDesc in = node.inputs[0].desc(), out = node.outputs[0].desc();
-  if (in.rank() != 4 || out.elements() == 0) return nullptr;
+  const int spatial = in.rank() - 2;
+  if (spatial < 1 || out.elements() == 0) return nullptr;
   const bool copies = attrs.mode == "nearest";
   if (!copies && !IsCarried(in.dtype)) return nullptr;
-  ONCILLA_ASSIGN(ResizeTaps rows, TapsOf(attrs, 0, in.shape[1], out.shape[1]));
-  ONCILLA_ASSIGN(ResizeTaps pixels, TapsOf(attrs, 1, in.shape[2], out.shape[2]));
+  std::vector<ResizeTaps> tables;
+  for (int i = 0; i < spatial; ++i) {
+    ONCILLA_ASSIGN(ResizeTaps table, TapsOf(attrs, i, in.shape[1 + i], out.shape[1 + i]));
+    tables.push_back(std::move(table));
+  }
+  ResizeTaps pixels = std::move(tables.back());
+  tables.pop_back();
+  RowTaps rows(std::move(tables), in.shape, out.shape);
   std::unique_ptr<CpuKernel> kernel;
   if (copies) {
     kernel = std::make_unique<CopyPixels>(node, std::move(rows), std::move(pixels));

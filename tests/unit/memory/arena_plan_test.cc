@@ -106,6 +106,28 @@ TEST(Arena, TheSamePlanEveryTime) {
   EXPECT_EQ(a->places, b->places);
 }
 
+// How a packing was found serves buffers of other sizes as well, or the search goes on.
+TEST(Arena, AnOrderServesOtherSizes) {
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    std::vector<BufferUse> uses = RandomUses(seed, 150, 60, 12);
+    const ArenaOptions options{.work = 300'000};
+    auto first = PackArena(uses, options);
+    ASSERT_TRUE(first.ok());
+    for (BufferUse& use : uses) use.bytes += use.bytes / 50;
+    for (int round = 0; round < 5; ++round) {
+      uses[static_cast<size_t>(round)].bytes *= 2;
+      auto alone = PackArena(uses, options), next = PackArena(uses, options, &first->found);
+      ASSERT_TRUE(alone.ok() && next.ok());
+      EXPECT_TRUE(CheckArena(*next, uses, options).ok());
+      EXPECT_TRUE(next->found.excess <= first->found.excess || next->bytes() <= alone->bytes());
+    }
+    uses.pop_back();  // of as many buffers only
+    auto alone = PackArena(uses, options), next = PackArena(uses, options, &first->found);
+    ASSERT_TRUE(alone.ok() && next.ok());
+    EXPECT_EQ(next->places, alone->places);
+  }
+}
+
 TEST(Arena, NoBlockIsAboveTheLargestAllocation) {
   for (uint32_t seed = 0; seed < 10; ++seed) {
     const auto uses = RandomUses(seed, 120, 60, 12);

@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstring>
+#include <map>
+#include <numeric>
 #include <thread>
 
 #include "engine/device/linked_backends.h"
@@ -168,6 +171,78 @@ TEST_F(ExecutorTest, WhatPlanningComputedIsThereInTheNextRunToo) {
     EXPECT_THAT(Values((*out)[0]), testing::ElementsAre(62, 8, 42, 6, 22, 4)) << "run " << run;
   }
   EXPECT_EQ(executor->counters().instances_made, 1);
+}
+
+// A step of a decoder: a token, whose shape stays, is appended to a cache, which grows; `begin` is
+// where the window on the cache begins.
+Graph GrowingCache() {
+  Graph graph(OpSet::Builtin());
+  const ValueId token = graph.AddInput("token", Fact::Of(DType::kF32, Shape{1, 2}));
+  const ValueId cache =
+      graph.AddInput("cache", Fact::Of(DType::kF32, PartialShape({Dim(), Dim(2)})));
+  const ValueId begin = graph.AddInput("begin", Fact::Of(DType::kI64, Shape{1}));
+  const auto ints = [&](int64_t i) {
+    return graph.AddConstant(Tensor::Int64s(std::vector<int64_t>{i}));
+  };
+  const ValueId weight =
+      graph.AddConstant(Tensor::Of<float>(DType::kF32, {2, 2}, std::vector<float>{0, 1, 1, 0}));
+  const ValueId turned = graph.Add("turned", "MatMul", {}, {token, weight}).value();
+  const ValueId all = graph.Add("all", "Concat", {{"axis", int64_t{0}}}, {cache, turned}).value();
+  const ValueId window = graph.Add("window", "Slice", {}, {all, begin, ints(99), ints(0)}).value();
+  const ValueId sum =
+      graph.Add("sum", "ReduceSum", {{"keep_dims", true}}, {window, ints(0)}).value();
+  graph.AddOutput("y", graph.Add("y", "Softplus", {}, {sum}).value());
+  graph.AddOutput("all", all);
+  return graph;
+}
+
+std::map<std::string, const Kernel*> KernelsOf(const Plan& plan) {
+  std::map<std::string, const Kernel*> kernels;
+  for (const Stretch& stretch : plan.stretches) {
+    for (const PlannedStep& step : stretch.steps) {
+      kernels[plan.compiled->graph.node(step.node).name] = step.kernel.get();
+    }
+  }
+  return kernels;
+}
+
+// What the same is known of is taken from the plan before, and nothing else.
+TEST_F(ExecutorTest, PlansShareWhatIsTheSame) {
+  auto executor = Make(GrowingCache());
+  const auto feeds = [&](int64_t rows, int64_t begin) {
+    std::vector<float> cache(static_cast<size_t>(2 * rows));
+    std::iota(cache.begin(), cache.end(), 1.0f);
+    return std::vector<Tensor>{Floats({1, 2}, {10, 20}), Floats({rows, 2}, cache),
+                               Tensor::Int64s(std::vector<int64_t>{begin})};
+  };
+  for (const auto& [rows, begin] : {std::pair<int64_t, int64_t>{1, 0},
+                                    {2, 0},
+                                    {2, 1},
+                                    {3, 1},
+                                    {2, 2},
+                                    {1, 1},
+                                    {5, 3},
+                                    {0, 0}}) {
+    auto out = executor->Run(feeds(rows, begin), {});
+    ASSERT_TRUE(out.ok()) << out.status();
+    auto alone = Make(GrowingCache())->Run(feeds(rows, begin), {});
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ((*out)[i].shape(), (*alone)[i].shape());
+      EXPECT_EQ(Values((*out)[i]), Values((*alone)[i])) << rows << " rows from " << begin;
+    }
+  }
+  const auto plan_for = [&](int64_t rows, int64_t begin) {
+    return KernelsOf(*executor->PlanFor(feeds(rows, begin), {}).value());
+  };
+  const auto four = plan_for(4, 0), later = plan_for(4, 1), more = plan_for(6, 1);
+  ASSERT_TRUE(four.contains("turned") && four.contains("all") && four.contains("window"));
+  EXPECT_EQ(four.at("turned"), more.at("turned"));
+  EXPECT_EQ(four.at("all"), later.at("all"));
+  EXPECT_NE(later.at("all"), more.at("all"));
+  EXPECT_NE(four.at("window"), later.at("window"));
+  executor->DropIdle();
+  EXPECT_NE(plan_for(7, 1).at("turned"), four.at("turned"));
 }
 
 TEST_F(ExecutorTest, RefusesAnotherShapeByName) {

@@ -1,0 +1,19 @@
+// ConvTranspose of a filter of its own for each channel, for float and 16-bit floats: by rows of
+// outputs, each a sum of the few inputs that it sees.
+#pragma once
+
+#include <memory>
+
+#include "backends/cpu/kernel.h"
+#include "engine/ops/nn/conv.h"
+
+namespace oncilla::cpu {
+
+// By the filter [spatial.., out channels of a group, in channels] and groups alone.
+bool IsDepthwiseConvTranspose(const Shape& filter, int64_t groups);
+// The filter is read as it is, and so need be no constant. Strides must be small: there is a table
+// of the taps of each remainder.
+std::unique_ptr<CpuKernel> MakeDepthwiseConvTranspose(const NodeView& node,
+                                                      const WindowGeometry& g);
+
+}  // namespace oncilla::cpu
