@@ -1,5 +1,5 @@
-// Hash tables of a TFLite file. As TensorFlow's, one is two variables of the module: its keys in
-// ascending order, and the values beside them.
+// Hash tables of a TFLite file. As for TensorFlow, a table is two variables of the module: its keys
+// in ascending order, and their values.
 #include <algorithm>
 
 #include "engine/import/tflite/builder.h"
@@ -14,7 +14,7 @@ std::string ValuesOf(const std::string& table) { return table + "/values"; }
 
 }  // namespace
 
-// Which table a handle stands for, and the types that the file gives it.
+// Finds the table that a handle names, and the types that the file states for it.
 Result<Values> TfliteBuilder::LowerTableHandle(const TfliteOp& op) {
   std::string table;
   TfliteTable types;
@@ -36,7 +36,7 @@ Result<Values> TfliteBuilder::LowerTableHandle(const TfliteOp& op) {
     ONCILLA_ASSIGN(const int8_t key_type, op.options.Number<int8_t>(1, 0));
     ONCILLA_ASSIGN(const int8_t value_type, op.options.Number<int8_t>(2, 0));
     types = {DTypeFromTflite(key_type), DTypeFromTflite(value_type)};
-    // LiteRT has no others.
+    // LiteRT supports only these types.
     const bool numbers = types.keys == DType::kI64 && types.values == DType::kString;
     const bool words = types.keys == DType::kString && types.values == DType::kI64;
     if (!numbers && !words) return Unsupported("of ", types.keys, " to ", types.values);
