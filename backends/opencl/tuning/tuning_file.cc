@@ -1,4 +1,4 @@
-// Reading a table, which trusts nothing in it; printing, merging, and choosing the rows for a
+// Reads a table, validating everything in it; prints and merges tables, and selects the rows of a
 // device.
 #include "backends/opencl/tuning/tuning_file.h"
 
@@ -117,7 +117,7 @@ TunedDevice& RowOf(const DeviceClass& of, const std::string& driver, TuningFile&
   return file.devices.back();
 }
 
-// Rounded to what a clock can tell apart.
+// Rounded to the resolution of a clock.
 double Tenths(double us) { return std::round(us * 10) / 10; }
 
 }  // namespace
