@@ -201,7 +201,7 @@ void ClDevice::WarnOfIgnored(const Decision& decision) {
     std::lock_guard<std::mutex> lock(ignored_mutex_);
     if (!ignored_.insert(decision.layer).second) return;
   }
-  warn_(StrCat("tuning: '", decision.ignored, "' is no choice for '", decision.layer, "' on '",
+  warn_(StrCat("tuning: '", decision.ignored, "' is not a choice for '", decision.layer, "' on '",
                info_.name, "'; the generic one is used, ", decision.choice));
 }
 

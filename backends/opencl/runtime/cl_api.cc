@@ -83,7 +83,7 @@ void OpenAsDriver(const std::string& name, void* library, Opened& opened, std::s
     get = reinterpret_cast<GetIds>(address("clIcdGetPlatformIDsKHR"));
   }
   if (get == nullptr) {
-    reason += StrCat(name, " is no installable driver; ");
+    reason += StrCat(name, " is not an installable driver; ");
     return;
   }
   cl_int error = CL_SUCCESS;

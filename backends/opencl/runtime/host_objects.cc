@@ -45,13 +45,13 @@ Status CheckContext(cl_context theirs, cl_context ours, std::string_view what) {
 Result<WrappedMemory> ClDevice::WrapMemory(void* buffer, int64_t offset, int64_t bytes) {
   if (buffer == nullptr) return Refuse(InvalidArgument("the cl_mem is null"));
   if (offset < 0 || bytes <= 0) {
-    return Refuse(InvalidArgument(bytes, " bytes at ", offset, " are no range of a cl_mem"));
+    return Refuse(InvalidArgument(bytes, " bytes at ", offset, " are not a range of a cl_mem"));
   }
   auto raw = static_cast<cl_mem>(buffer);
   const auto lock = Caller();
   ONCILLA_ASSIGN(const auto type, Ask<cl_mem_object_type>(api(), raw, CL_MEM_TYPE));
   if (type != CL_MEM_OBJECT_BUFFER) {
-    return Refuse(InvalidArgument("the cl_mem is no buffer but an object of type ", type));
+    return Refuse(InvalidArgument("the cl_mem is not a buffer but an object of type ", type));
   }
   ONCILLA_ASSIGN(const auto context, Ask<cl_context>(api(), raw, CL_MEM_CONTEXT));
   ONCILLA_TRY(CheckContext(context, this->context(), "cl_mem"));

@@ -57,11 +57,11 @@ Result<Values> TfliteBuilder::LowerTable(const TfliteOp& op, const std::string& 
   if (kind == TfliteControl::kTable) return LowerTableHandle(op);
   const std::string table = op.inputs.empty() ? "" : HandleOf(op.inputs[0]);
   const auto known = state_.tables.find(table);
-  if (known == state_.tables.end()) return DataLoss("its first input is no handle of a table");
+  if (known == state_.tables.end()) return DataLoss("its first input is not the handle of a table");
   const size_t needed = kind == TfliteControl::kTableSize ? 1 : 3;
   if (inputs.size() != needed) return DataLoss("has ", inputs.size(), " inputs");
   for (size_t i = 1; i < needed; ++i) {
-    if (inputs[i] == kNoValue) return DataLoss("its input ", i, " is no tensor");
+    if (inputs[i] == kNoValue) return DataLoss("its input ", i, " is not a tensor");
   }
   auto& variables = state_.module.variables;
   const bool noted = std::any_of(variables.begin(), variables.end(),
