@@ -19,7 +19,7 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr auto kSampleEvery = std::chrono::seconds(5);
 
-// Signals are taken by the main thread alone, which waits for them.
+// Only the main thread receives signals, by waiting for them.
 sigset_t BlockSignals() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -30,7 +30,7 @@ sigset_t BlockSignals() {
   return signals;
 }
 
-// Whether one of the signals came within the time.
+// Whether one of the signals arrives within the time.
 bool Signalled(const sigset_t& signals, std::chrono::milliseconds time) {
   const timespec wait{static_cast<time_t>(time.count() / 1000),
                       static_cast<long>(time.count() % 1000) * 1'000'000};
@@ -50,7 +50,7 @@ ListenerOptions ListenerFor(const ServerOptions& options, int port) {
   return listener;
 }
 
-// What clients must not read in messages: where things lie on this machine.
+// Removes the locations of files on this machine from messages to clients.
 void HidePaths(const ServerOptions& options) {
   std::error_code error;
   const std::filesystem::path folder = options.service.repository.folder;
@@ -92,14 +92,14 @@ class Server {
     return status;
   }
 
-  // Until a signal comes.
+  // Serves until a signal arrives.
   void Serve(const sigset_t& signals) {
     do {
       service_.SampleMemory();
     } while (!Signalled(signals, kSampleEvery));
   }
 
-  // A second signal shortens the waiting.
+  // Waits for requests under way. A second signal ends this early.
   void Drain(const sigset_t& signals) {
     log_->Event("draining", "", "", "");
     service_.BeginDrain();
@@ -134,7 +134,7 @@ int Main(int argc, char** argv) {
   if (!ParseOptions(argc, argv, options, exit_code)) return exit_code;
   const sigset_t signals = BlockSignals();
   ::mallopt(M_ARENA_MAX,
-            4);  // one for each connection's thread would keep what large requests took
+            4);  // an arena per connection thread would keep memory of large requests
   HidePaths(options);
   Log log(options.log_verbose);
   absl::Status status = log.Open(options.access_log);
@@ -145,7 +145,7 @@ int Main(int argc, char** argv) {
   runtime_options.log = [&log](oncilla_log_level level, const std::string& message) {
     log.Engine(level, message);
   };
-  runtime_options.log_level = ONCILLA_LOG_DEBUG;  // the log's settings choose
+  runtime_options.log_level = ONCILLA_LOG_DEBUG;  // the log's settings filter
   auto runtime = Runtime::Create(runtime_options);
   if (!runtime.ok()) return Fail(runtime.status().message());
   Server server(options, *std::move(runtime), &log);

@@ -1,4 +1,4 @@
-// Flags of the command line, checked.
+// Reads and checks the flags of the command line.
 #include "server/options.h"
 
 #include <CLI/CLI.hpp>
@@ -34,7 +34,7 @@ void AddPort(CLI::App& app, const std::string& name, int* port, const std::strin
       ->type_name("PORT|off");
 }
 
-// The token is a line of a file, so that it stands in no list of processes.
+// The token is read from a file, so that it does not appear in lists of processes.
 void ReadToken(const std::string& path, std::string* token) {
   std::ifstream file(path);
   std::getline(file, *token);
@@ -45,7 +45,8 @@ void ReadToken(const std::string& path, std::string* token) {
 
 void AddFlags(CLI::App& app, ServerOptions& o) {
   ServiceOptions& s = o.service;
-  // Loading is partly one thread's work; more at once would take memory and little time.
+  // A part of loading uses only one thread. More loads at once would take memory and save little
+  // time.
   s.repository.load_threads =
       std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 4);
   app.add_option("MODEL_REPOSITORY", s.repository.folder,

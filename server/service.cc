@@ -1,4 +1,4 @@
-// The calls of the protocol, below both front ends.
+// The calls of the protocol, which both front ends use.
 #include "server/service.h"
 
 #include <algorithm>
@@ -171,7 +171,7 @@ bool Service::Allows(std::string_view authorization) const {
   constexpr std::string_view kBearer = "Bearer ";
   if (authorization.substr(0, kBearer.size()) != kBearer) return false;
   authorization.remove_prefix(kBearer.size());
-  // The time must not tell how much of a guess was right.
+  // Compares in constant time, so that the time does not reveal how much of a guess was right.
   unsigned difference = authorization.size() != options_.token.size();
   for (size_t i = 0; i < authorization.size(); ++i) {
     difference |= static_cast<unsigned char>(authorization[i]) ^

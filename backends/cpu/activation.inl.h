@@ -18,8 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A polynomial by Horner's rule, the highest coefficient first. The recursion is unrolled, which a
-// loop over a list of coefficients is not.
+// A polynomial by Horner's rule, the highest coefficient first. The recursion is unrolled, unlike a
+// loop over a list of coefficients.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Polynomial(D, V, V sum) {
   return sum;
@@ -51,10 +51,10 @@ HWY_INLINE V BoundedExp(D d, V x) {
   return BoundedExp(d, x, 1.0f);
 }
 
-// exp of any x, within 8e-8 of it: 0 below -104, infinity from 89 on. NaN stays NaN where bounds
-// keep it. As above, with ln(2) in two parts, of which n times the first is exact, a polynomial of
-// one degree more (3e-9), and 2^n in two factors: one alone would not be a normal number at the
-// ends.
+// exp of any x, within 8e-8 of it: 0 below -104, infinity from 89 on; NaN stays NaN where
+// kBoundsKeepNaN. As in BoundedExp, but ln(2) is split into two parts, so that n times the first is
+// exact; the polynomial has one degree more (3e-9); and 2^n is applied as two factors, since a
+// single one would not be a normal number at the ends of the range.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V WholeExp(D d, V x) {
   x = hn::Max(hn::Set(d, -104.0f), hn::Min(hn::Set(d, 89.0f), x));
@@ -74,7 +74,7 @@ HWY_INLINE V WholeExp(D d, V x) {
 }
 
 // tanh as x P(x^2) / Q(x^2), fitted on [0, 9.1] to a relative error of 2.3e-8; beyond 9 it is 1.
-// With rounding it is within 4e-7. NaN stays NaN where bounds keep it.
+// With rounding it is within 4e-7. NaN stays NaN where kBoundsKeepNaN.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V TanhOf(D d, V x) {
   const V most = hn::Set(d, 9.0f), one = hn::Set(d, 1.0f);
@@ -115,12 +115,12 @@ HWY_INLINE V TimesSigmoid(D d, V x, V s) {
   return hn::IfThenZeroElse(hn::Lt(s, hn::Set(d, -86.0f)), hn::Mul(x, SigmoidOf(d, s)));
 }
 
-// Whether Max and Min return NaN that is their second operand: x86 returns the second operand when
-// one is NaN, and NEON the NaN. Where vectors are emulated, comparisons decide.
+// Whether Max and Min return the NaN if it is their second operand: x86 returns the second operand
+// when one is NaN, and NEON the NaN. Emulated vectors compare, and so drop it.
 constexpr bool kBoundsKeepNaN = HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR;
 
 // x is bounded from below first, so that an infinity is never multiplied by zero. x is the second
-// operand of each bound, so that NaN stays NaN where bounds keep it.
+// operand of each bound, so that NaN stays NaN where kBoundsKeepNaN.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Silu(D d, V x) {
   const V bound = hn::Set(d, 86.0f);
@@ -206,8 +206,8 @@ HWY_INLINE void WithActivation(D d, Activation activation, F&& fn) {
   }
 }
 
-// Applies the activation to `count` vectors in place, out of line: the code is large and used in
-// many places.
+// Applies the activation to `count` vectors in place. Not inlined, because the code is large and
+// used in many places.
 template <class D>
 HWY_NOINLINE void CallActivate(D d, Activation activation, hn::TFromD<D>* vectors, int count) {
   WithActivation(d, activation, [&](const auto& function) HWY_ATTR {

@@ -1,8 +1,9 @@
-// The CPU as a device: regions from mmap, queues served by whoever waits, kernels from the rows.
+// The CPU as a device: regions from mmap, queues that the waiting thread serves, kernels from the
+// rows of the families.
 //
-// Submit only notes the work. Wait does it, on the waiting thread with the help of the pool, so
-// that a run needs no thread of its own. A step that fails, or that is cut short because its run
-// ends early, fails all work behind it in its queue.
+// Submit only records the work. Wait does it, on the waiting thread with the help of the pool, so
+// that a run needs no additional thread. A step that fails, or that is cut short because its run
+// ends early, fails all work after it in its queue.
 #include "backends/cpu/device.h"
 
 #include <sys/mman.h>
@@ -228,8 +229,8 @@ class CpuDevice : public Device, public TellsFreeMemory {
     return out;
   }
 
-  // Host functions allocate their outputs themselves, so the sizes that are known are checked
-  // against the limit first.
+  // Host functions allocate their outputs themselves, so the known sizes are checked against the
+  // limit first.
   static Status CheckRoom(const Facts& outputs) {
     HostCharge all;
     for (const Fact& fact : outputs) {
@@ -242,8 +243,8 @@ class CpuDevice : public Device, public TellsFreeMemory {
     return Status();
   }
 
-  // A node whose outputs all have no elements does nothing, not even the kernel's checks (of
-  // indices, for one). This agrees with the OpenCL backend, which launches nothing for such a node.
+  // A node whose outputs have no elements is skipped, including the kernel's checks (of indices,
+  // for example). The OpenCL backend agrees: it launches nothing for such a node.
   static bool MakesNothing(const NodeView& node) {
     return !node.op->traits.has_effects && !node.outputs.empty() &&
            std::all_of(node.outputs.begin(), node.outputs.end(), [](const Fact& fact) {
@@ -363,8 +364,9 @@ class CpuDevice : public Device, public TellsFreeMemory {
     // and nobody reads them.
     ONCILLA_TRY(MayGoOn(work.options.end));
     if (status.ok()) return status;
-    return WithNode(In(std::move(status), StrCat("node '", OneLine(step.node), "' (", view.op->name, ")")),
-                    step.node);
+    return WithNode(
+        In(std::move(status), StrCat("node '", OneLine(step.node), "' (", view.op->name, ")")),
+        step.node);
   }
 
   static int64_t Now() {

@@ -1,4 +1,4 @@
-// The levels of instructions by name, and how a level limits what the processor has.
+// The instruction levels by name, and how a level limits the instructions that are used.
 #include "backends/cpu/instruction_set.h"
 
 #include <atomic>
@@ -15,13 +15,13 @@
 namespace oncilla::cpu {
 namespace {
 
-// Extensions that are newer than the first instructions of their Highway target.
+// Extensions that are newer than the instructions that define their Highway target.
 enum class Newest { kNone, kByteProducts, kAll };
 std::atomic<Newest> may_use_newest = Newest::kAll;
 std::atomic<bool> bf16_by_name = false;
 
-// Highway's targets of this processor. Asked once, because each question makes Highway choose anew
-// from all targets.
+// Highway's targets for this processor. Cached, because each query makes Highway choose again from
+// all targets.
 int64_t ProcessorTargets() {
   static const int64_t targets = hwy::SupportedTargets();
   return targets;

@@ -1,4 +1,5 @@
-// The nodes that kernels keep, and the kernels of every family by the name of their op.
+// The attributes of a node that kernels copy, and the kernels of every family by the name of their
+// op.
 #include "backends/cpu/kernel.h"
 
 #include <map>

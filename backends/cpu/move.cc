@@ -139,8 +139,8 @@ void CopyTransposed(std::span<const MoveAxis> outer, const MoveAxis& across, con
   });
 }
 
-// The same for elements of 4 bytes, on vectors. `across` is one axis or several; they are
-// contiguous together in the source and have any strides in the destination.
+// Transposes elements of 4 bytes with vectors. `across` is one axis or several; together they are
+// contiguous in the source, and have any strides in the destination.
 void CopyTurned(std::span<const MoveAxis> outer, std::span<const MoveAxis> across,
                 const MoveAxis& along, const std::byte* from, std::byte* to,
                 const Threads& threads) {
@@ -180,7 +180,7 @@ bool CopyTurned(std::span<const MoveAxis> axes, const std::byte* from, std::byte
                 const Threads& threads) {
   if (axes.back().to != 4 || axes.back().size < 4) return false;
   absl::InlinedVector<MoveAxis, 8> outer(axes.begin(), axes.end() - 1), across;
-  // Collects the axes that are contiguous together in the source, from the innermost one out.
+  // Collects the axes that are contiguous together in the source, from the innermost one outwards.
   for (int64_t step = 4;;) {
     const auto next = std::find_if(outer.begin(), outer.end(),
                                    [&](const MoveAxis& axis) { return axis.from == step; });

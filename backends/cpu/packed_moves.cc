@@ -1,5 +1,5 @@
-// Elements that share bytes are unpacked, moved and packed again: one wrapper for all ops that
-// move.
+// Movement of elements that share bytes: a wrapper for all movement ops unpacks, moves and packs
+// them again.
 #include "backends/cpu/packed_moves.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Four by four elements are transposed in registers; the edges of a matrix element by element.
+// Transposes matrices in registers, four by four elements at a time; the edges element by element.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/transpose.cc"
 // clang-format off
@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Elements [row, last_row) x [column, last_column).
+// Transposes elements [row, last_row) x [column, last_column) one by one.
 HWY_INLINE void TurnOneByOne(const std::byte* from, int64_t step, int64_t row, int64_t last_row,
                              int64_t column, int64_t last_column, std::byte* to) {
   for (int64_t c = column; c < last_column; ++c) {

@@ -35,9 +35,9 @@ HWY_INLINE Vector Bounded(Vector low, Vector high, Vector v) {
 #endif
 }
 
-// Partial loads and stores touch only the lanes they name: what lies behind may belong to another
-// thread, or be unmapped. Instruction sets without masks go through a vector on the stack, because
-// Highway's partial stores read and write a whole aligned vector there.
+// Partial loads and stores touch only the lanes that they name: the memory after these may belong
+// to another thread, or be unmapped. Instruction sets without masks use a vector on the stack,
+// because Highway's partial stores read and write a whole aligned vector there.
 
 #undef ONCILLA_NO_MASKS
 #define ONCILLA_NO_MASKS (HWY_MEM_OPS_MIGHT_FAULT && HWY_TARGET != HWY_AVX2)

@@ -1,5 +1,5 @@
-// A device that is there and can do nothing: every node is refused with a sentence, so placement
-// sends it elsewhere. Each body says what belongs there in a working backend.
+// A device without any function, as a template: every node is refused with a reason, so placement
+// assigns it to another device. Each body states what belongs there in a working backend.
 #include "backends/null/device.h"
 
 namespace oncilla::null {
@@ -11,18 +11,18 @@ class NullDevice : public Device {
 
   const DeviceInfo& info() const override { return info_; }
 
-  // Look the op up in the families' rows, check dtypes and what is known of shapes. The text is
-  // what users read in the placement report.
+  // Look up the op in the rows of the families, check dtypes, and check shapes as far as they are
+  // known. Users read the text in the placement report.
   Status CanRun(const NodeView& node) const override {
     return Unsupported("null has no kernel for ", node.op->name);
   }
 
-  // How a kernel wants its constants. "dense" when it has no wish.
+  // The layout in which a kernel wants its constants; "dense" for the usual one.
   Result<Packing> PackingFor(const NodeView& node, int input) const override {
     return Packing{"dense", node.inputs[input].desc().bytes(), nullptr};
   }
 
-  // From a node with known sizes to something that can be launched.
+  // Turns a node with known sizes into something that can be launched.
   Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node, const EarlyEnd&) override {
     return CanRun(node);
   }
@@ -32,13 +32,14 @@ class NullDevice : public Device {
     return CanRun(node);
   }
 
-  // Really take the memory here: a lazy driver must be made to commit, or refuse.
+  // Make sure that the memory is really there: a lazy driver must be made to commit it, or to
+  // refuse.
   Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes, const EarlyEnd&) override {
     return Exhausted("null has no memory for ", bytes, " bytes");
   }
   Status ReleaseRegion(std::unique_ptr<Region>) override { return Internal("null has no regions"); }
 
-  // In-order queues; Submit and Transfer only enqueue, Wait waits and tells the truth.
+  // Queues are in order. Submit and Transfer only enqueue; Wait waits and reports what failed.
   using Device::OpenQueue;
   Result<std::unique_ptr<Queue>> OpenQueue(const QueueOptions&) override {
     return std::make_unique<Queue>();

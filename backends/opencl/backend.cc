@@ -1,7 +1,7 @@
 // The backend's row for the engine: which devices are offered, and how one is opened.
 //
-// Devices of type CPU are offered only when asked for, so that a machine without a GPU runs on the
-// threaded CPU backend by itself.
+// Devices of type CPU are offered only on request, so that a machine without a GPU runs on the
+// threaded CPU backend by default.
 #include "backends/opencl/backend.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool Offered(const FoundDevice& device, const DiscoverOptions& options,
 }
 
 // All devices that were found, each with its info. Ordinals count offered and other devices alike,
-// so that an ordinal means the same device whatever the options are.
+// so that an ordinal means the same device with any options.
 std::vector<std::pair<FoundDevice, DeviceInfo>> FindAll(std::vector<std::string>* notes) {
   Discovery discovery = Discover(LibraryOptions::FromEnvironment());
   if (notes != nullptr) {

@@ -1,5 +1,5 @@
-// The device joins recipes, the program cache, memory and queues. It decides little itself; the
-// files that it calls say why.
+// The device connects recipes, the program cache, memory and queues. It makes few decisions itself;
+// the files that it calls explain them.
 #include "backends/opencl/device.h"
 
 #include <algorithm>
@@ -14,12 +14,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a driver may take to commit memory where the caller sets no limit; and how long Close
-// waits for commitments that a caller gave up waiting for.
+// How long a driver may take to commit memory if the caller sets no limit; and how long Close waits
+// for commitments whose callers stopped waiting.
 constexpr std::chrono::milliseconds kCommitLimit(60'000), kLateLimit(1000);
 constexpr int64_t kDummyBytes = 1024;  // more than any vector load of a kernel
 
-// The result of an earlier process for this device, driver and set of probes; otherwise probes now.
+// The stored result of an earlier probe with this device, driver and set of probes; otherwise
+// probes now.
 ProbeResult ProbeOrRecall(const FoundDevice& device, DiskCache* disk) {
   const ProbeSources sources = ProbeSources::Embedded();
   Sha256 hash;
@@ -49,7 +50,7 @@ ProbeResult ProbeOrRecall(const FoundDevice& device, DiskCache* disk) {
     if (disk != nullptr) in_use.emplace(*disk, key);
     result = Probe(device, sources);
   }
-  // A failure that may pass (no memory, for one) is not stored.
+  // A failure that may be temporary, such as a lack of memory, is not stored.
   if (disk != nullptr && result.failure.empty() && !result.of_the_moment) {
     disk->Store(key, ToText(result));
   }
@@ -159,8 +160,8 @@ Result<std::unique_ptr<Kernel>> ClDevice::Prepare(const NodeView& node, const Ea
   ONCILLA_TRY(CheckOpen());
   ONCILLA_ASSIGN(const KernelRow* row, FindRunnable(node, capabilities_));
   Capabilities caps = capabilities_;
-  // Once a kernel is compiled, its driver may allow it smaller groups than the device does
-  // (registers, for one). The recipe is then made again for groups that fit.
+  // A driver may allow a compiled kernel smaller groups than the device allows, for example because
+  // of registers. In that case a recipe for smaller groups is made.
   for (int attempt = 0;; ++attempt) {
     ONCILLA_ASSIGN(const Recipe recipe, row->make(node, caps));
     if (attempt == 0 && !recipe.decision.ignored.empty()) WarnOfIgnored(recipe.decision);
@@ -200,7 +201,7 @@ void ClDevice::WarnOfIgnored(const Decision& decision) {
     std::lock_guard<std::mutex> lock(ignored_mutex_);
     if (!ignored_.insert(decision.layer).second) return;
   }
-  warn_(StrCat("tuning: '", decision.ignored, "' is no choice for '", decision.layer, "' on '",
+  warn_(StrCat("tuning: '", decision.ignored, "' is not a choice for '", decision.layer, "' on '",
                info_.name, "'; the generic one is used, ", decision.choice));
 }
 
@@ -396,8 +397,8 @@ bool ClDevice::Poll(const EventPtr& event) {
 Status ClDevice::Wait(const EventPtr& event, Deadline deadline) {
   auto& mine = static_cast<ClEvent&>(*event);
   const auto lock = Caller();
-  // The outcome of settled work is known without a call to the driver. Polling work that goes on is
-  // not counted as a wait.
+  // The outcome of settled work is known without a call to the driver. Polling unfinished work does
+  // not count as a wait.
   const bool asks = mine.queue != nullptr;
   Status status = WaitForEvent(mine, deadline);
   if (asks && status.code() != Code::kDeadlineExceeded) ++waits_;

@@ -18,7 +18,8 @@ std::unique_ptr<oncilla_status> MakeStatus(const Status& status) {
   auto handle = std::make_unique<oncilla_status>();
   handle->status = status;
   handle->details = Details(status);
-  // What is found before anything else is done is what the caller gave.
+  // Arguments are checked before anything else, so an invalid argument without a stage comes from
+  // the caller.
   if (handle->details.stage == Stage::kUnknown && status.code() == Code::kInvalidArgument) {
     handle->details.stage = Stage::kOptions;
   }
@@ -407,7 +408,7 @@ oncilla_status* oncilla_model_load_bytes(oncilla_session* session, const void* b
       owner = std::shared_ptr<const void>(bytes, [release, user, let_go](const void*) {
         try {
           if (*let_go) release(user);
-        } catch (...) {  // nobody can be told at this point
+        } catch (...) {  // there is no caller left to report this to
         }
       });
     }

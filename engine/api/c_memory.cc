@@ -1,4 +1,4 @@
-// The C interface: everything about memory beyond one number per device.
+// The C interface: limits, use and reports of memory per device, and calls that release memory.
 #include <algorithm>
 #include <cstring>
 

@@ -7,8 +7,7 @@ using namespace oncilla::api;  // NOLINT
 
 namespace {
 
-// The number of elements: an optional value that holds a sequence has an unwritten element after
-// them.
+// The number of elements, without the unwritten last one that marks an optional value as present.
 int64_t WrittenSize(const TensorList& list) {
   const int64_t size = list.size();
   return size > 0 && !list.at(size - 1).valid() ? size - 1 : size;

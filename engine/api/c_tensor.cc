@@ -117,7 +117,7 @@ oncilla_status* oncilla_tensor_wrap(oncilla_dtype dtype, const int64_t* dims, si
     std::shared_ptr<const void> guard(owner.get(), [owner](const void*) {
       try {
         if (owner->first != nullptr) owner->first(owner->second);
-      } catch (...) {  // nobody can be told at this point
+      } catch (...) {  // there is no caller left to report this to
       }
     });
     *handle = MakeTensor(Tensor::View(std::move(desc), {static_cast<const std::byte*>(data), bytes},

@@ -26,7 +26,7 @@ Status CaughtStatus() noexcept {
       return refused.status();
     } catch (const std::bad_alloc&) {
       return OutOfHostMemory();
-    } catch (const std::length_error&) {  // more than any container holds
+    } catch (const std::length_error&) {  // a size above what any container can hold
       return OutOfHostMemory();
     } catch (const std::exception& e) {
       return Internal("an exception: ", e.what());

@@ -130,7 +130,8 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Bytes that a file's contents are about to be read into: what is added is not initialised.
+// A buffer for a file's contents. Unlike those of a string, bytes added by resize() are not
+// initialised.
 class FileBytes {
  public:
   void resize(size_t size) {
@@ -161,9 +162,9 @@ Result<Bytes> ReadWhole(int fd, const std::string& path, uint64_t max_bytes, off
   };
   const uint64_t stated = static_cast<uint64_t>(size);
   if (stated > max_bytes) return too_large(stated);
-  // The stated size is only a hint: a log grows while it is read, and files in /proc state 0, of
-  // which some give all they have to the first call only. One byte more shows the end of a file
-  // that has it.
+  // The stated size is only a hint: a log may grow while it is read, and files in /proc state 0;
+  // some of those return all their contents in the first read only. One byte more than stated lets
+  // the read that follows the contents see the end of the file without another resize.
   Bytes contents;
   contents.resize(stated != 0 ? stated + 1 : 1 << 16);
   AskForLargePages(contents.data(), static_cast<int64_t>(contents.size()));
@@ -337,8 +338,8 @@ Result<std::string> WritableTarget(const std::string& path) {
 }
 
 Result<FileDraft> FileDraft::Create(const std::string& path) {
-  // The counter makes the name unique among threads, the rest among processes; O_EXCL catches what
-  // collides all the same.
+  // The counter makes the name unique among threads, the rest of it among processes; O_EXCL detects
+  // any remaining collision.
   static std::atomic<uint32_t> counter{0};
   ONCILLA_ASSIGN(const std::string target, WritableTarget(path));
   for (int attempt = 0;; ++attempt) {

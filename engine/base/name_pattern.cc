@@ -4,8 +4,8 @@
 namespace oncilla {
 
 bool MatchesPattern(std::string_view pattern, std::string_view name) {
-  // Greedy matching that backtracks to the last star only, which suffices for patterns of this
-  // kind.
+  // Greedy matching that backtracks only to the last star, which suffices for patterns whose only
+  // repetition is '*'.
   size_t p = 0, n = 0, star = std::string_view::npos, resume = 0;
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {

@@ -41,8 +41,8 @@ int EditDistance(std::string_view a, std::string_view b) {
 
 std::string DidYouMean(std::string_view name, std::span<const std::string> candidates) {
   std::vector<std::pair<int, std::string_view>> near;
-  // At most a third of the name, or two edits where that is less; half of a name under six
-  // characters.
+  // The limit is a third of the name's length, but at least two edits; for names under six
+  // characters, half of the length.
   const int length = static_cast<int>(std::min(name.size(), kCompared));
   const int limit = length < 6 ? length / 2 : std::max(2, length / 3);
   for (const std::string& candidate : candidates) {

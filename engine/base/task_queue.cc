@@ -72,7 +72,7 @@ Status TaskQueue::Post(std::function<void()> task) {
     try {
       state.threads.emplace_back([shared = state_] { shared->Work(); });
     } catch (const std::exception&) {  // no thread, or no memory for one
-      if (state.threads.empty()) return Exhausted("the system gives no thread");
+      if (state.threads.empty()) return Exhausted("the system could not start a thread");
     }
   }
   state.line.push_back(std::move(task));

@@ -55,7 +55,7 @@ void RemoveTemporaryFiles() {
     if (version % 2 == 0 || slot.process != ::getpid()) continue;
     char path[sizeof(slot.path)];
     std::memcpy(path, slot.path, sizeof(path));
-    // Another thread may have reused the slot for a path of its own meanwhile.
+    // Another thread may have reused the slot for another path in the meantime.
     if (slot.version.load() == version) ::unlink(path);
   }
 }

@@ -29,19 +29,20 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
-// How much longer than a chunk the caller watches for a joined worker to end before it sleeps: to
-// sleep and be woken takes tens of microseconds, which a call of some hundred would feel.
+// How long, beyond the duration of one chunk, the caller spins for a joined worker before it
+// sleeps. Sleeping and waking cost tens of microseconds, which shows in a call of a few hundred.
 constexpr microseconds kJoinSpin{50}, kLongestJoinSpin{500};
-// A joined worker that ends later than a chunk and this much after the caller has lost its core to
-// another program: systems give time slices of a millisecond and more. Interrupts, and waking the
-// caller, take less.
+// A joined worker that ends later than one chunk plus this much after the caller has lost its core
+// to another program, since systems give time slices of a millisecond and more. Interrupts, and
+// waking the caller, take less.
 constexpr microseconds kCoreLost{500};
-// Workers then sleep instead of watching for this many calls: a sleeper that wakes preempts the
-// program that took the core, a watcher burns its time slice and loses the core in mid-chunk. Each
-// loss doubles the number for the next one, and each kFirstPenalty calls of watching without a loss
-// halve it. A program that stays is thus met by long sleep, while the interruptions that any system
-// has, some in a second, cost a thousandth of the calls. What is late while workers sleep counts
-// for nothing: they may have woken late.
+// After such a loss, workers sleep between calls instead of spinning, for this many calls: a
+// sleeping worker that wakes preempts the program that took the core, while a spinning one uses up
+// its time slice and then loses the core within a chunk. Each loss doubles the number of calls for
+// the next loss; each kFirstPenalty calls of spinning without a loss halve it. So a program that
+// stays leads to long phases of sleep, while the occasional interruptions of any system cost a
+// thousandth of the calls. A delay while workers sleep counts for nothing, since they may have
+// woken late.
 constexpr int kFirstPenalty = 256, kLongestPenalty = 1 << 14;
 
 constexpr size_t kCacheLine = 128;  // two lines: CPUs fetch them in pairs
@@ -185,8 +186,9 @@ struct ThreadPool::State {
   std::exception_ptr failure;  // written by whoever set `failed`, read by the caller after joining
 
   const microseconds spin;
-  // State of the caller that holds `busy`: calls left without watching; how many the next loss of a core
-  // costs; calls with watching since one was lost, or since that number was halved.
+  // State of the caller that holds `busy`: how many calls are left without spinning; how many the
+  // next loss of a core costs; how many calls have spun since the last loss, or since that number
+  // was last halved.
   int penalty = 0, next_penalty = kFirstPenalty, quiet_calls = 0;
 
   alignas(kCacheLine) WaitWord epoch;
@@ -247,7 +249,7 @@ void ThreadPool::Run(int64_t n, int64_t grain, Body body, void* context, const E
   const Clock::time_point begin = Clock::now();
   const int64_t taken = s.Drain(0);
   s.open.store(false);
-  // A worker that is one chunk behind has not lost its core.
+  // A worker that is up to one chunk behind the caller has not lost its core.
   s.Join((Clock::now() - begin) / std::max<int64_t>(taken, 1));
   const std::exception_ptr failure = std::exchange(s.failure, nullptr);
   s.failed.store(false, std::memory_order_relaxed);

@@ -1,4 +1,5 @@
-// For each op, whether it keeps samples along axis 0 apart; and cutting and joining rows.
+// For each op, whether it keeps the samples along axis 0 independent; and splitting and joining
+// rows.
 #include "engine/compile/batch_split.h"
 
 #include <algorithm>

@@ -359,7 +359,7 @@ class Planner {
     }
     int reuse = -1;
     // An output has storage of its own, unless it may overwrite an input with no other reader.
-    if (traits.may_overwrite) reuse = OverwritableInput(node, step);
+    if (traits.may_overwrite || traits.may_overwrite_first) reuse = OverwritableInput(node, step);
     Release(node, device);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const int64_t bytes = FactOf(node.outputs[i]).desc().bytes();
@@ -437,6 +437,7 @@ class Planner {
         const bool same = step.inputs[j].kind == Home::kStorage && step.inputs[j].index == storage;
         if (same && !IsPlanInput(node, j)) ++own;
       }
+      if (node.op->traits.may_overwrite_first && (i > 0 || own > 1)) break;
       if (pending_[storage] == own && plan_->storages[storage].bytes >= out.bytes()) {
         return storage;
       }

@@ -1,4 +1,4 @@
-// Goes through the steps on the same clock as the lifetimes of storages.
+// Walks through the steps on the same clock as the live ranges of storages.
 #include "engine/compile/plan_memory.h"
 
 #include <algorithm>

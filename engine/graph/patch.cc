@@ -124,7 +124,8 @@ class Patch::Rebuild {
       if (Has(patch_.dropped_inputs_, in.value)) continue;
       placed_[Index(in.value)] = out_.AddInput(in.name, base_.fact(in.value));
     }
-    // Nodes with effects come first, in their original order, then whatever else the outputs need.
+    // Nodes with effects come first, in their original order, then the other nodes that the outputs
+    // need.
     for (uint32_t n = 0; n < base_.nodes().size(); ++n) {
       if (!NodeAt(n).op->traits.has_effects || Has(patch_.dropped_, NodeId{n})) continue;
       ONCILLA_TRY(CopyWithInputs(n));

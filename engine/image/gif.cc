@@ -115,8 +115,8 @@ class Codes {
   int count_ = 0, bits_ = 0, held_ = 0;
   uint32_t hold_ = 0;
   size_t at_ = 0;
-  // The table of strings: for each code that is not a literal, the code of its prefix, and its last
-  // index.
+  // The table of strings. For each code that is not a literal: the code of its prefix, and its last
+  // colour index.
   std::array<int16_t, kMostCodes> before_ = {};
   std::array<uint8_t, kMostCodes> last_ = {};
   std::array<uint8_t, kMostCodes> string_ = {};
@@ -191,7 +191,8 @@ Result<std::vector<Frame>> ReadFrames(std::string_view bytes) {
   return frames;
 }
 
-// The row of the picture that each row of the file is; interlaced files store rows in four passes.
+// For each row of the file, the row of the picture that it is; interlaced files store rows in four
+// passes.
 std::vector<int64_t> RowsOf(const Frame& frame) {
   std::vector<int64_t> rows;
   constexpr int64_t kStarts[] = {0, 4, 2, 1}, kSteps[] = {8, 8, 4, 2};

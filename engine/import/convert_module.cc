@@ -1,4 +1,4 @@
-// Graphs copied node by node, with other input shapes and other constants.
+// Copies graphs node by node, with other input shapes and other constants.
 #include "engine/import/convert_module.h"
 
 #include "engine/tensor/narrow.h"

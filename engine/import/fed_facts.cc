@@ -1,4 +1,4 @@
-// Merges what a model states of its inputs with what a run feeds.
+// Combines what a model states about its inputs with the tensors that a run feeds.
 #include "engine/import/fed_facts.h"
 
 #include <utility>

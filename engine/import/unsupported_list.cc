@@ -1,4 +1,4 @@
-// The text is for people; programs should test the status code.
+// Formats the list of unsupported ops for people; programs should test the status code.
 #include "engine/import/unsupported_list.h"
 
 #include "engine/base/format.h"

@@ -1,6 +1,6 @@
-// Packing buffers into an arena. A buffer goes into the tightest gap, over all blocks, that is free
-// for its whole lifetime; without one, it goes where the arena grows least. How good the result is
-// depends on the order in which buffers are placed, so several orders are tried.
+// Packs buffers into an arena. A buffer goes into the tightest gap of all blocks that is free for
+// its whole live range; if there is none, it goes where the arena grows least. The result depends
+// on the order in which buffers are placed, so several orders are tried.
 #include "engine/memory/arena_plan.h"
 
 #include <algorithm>
@@ -28,8 +28,8 @@ bool LiveTogether(const BufferUse& a, const BufferUse& b) {
 
 using Order = std::vector<int>;
 
-// For each buffer, the buffers that are live at the same time. Empty where they are many: to sort
-// those that are placed already would then take longer than to go through all of them in order.
+// For each buffer, the buffers that are live at the same time. The lists are empty where there would
+// be so many entries that going through all placed buffers in order is faster than sorting them.
 struct Neighbours {
   std::vector<int> begin, all;  // of buffer i: all[begin[i] .. begin[i + 1])
 
@@ -95,14 +95,14 @@ class Packing {
  private:
   struct Slot {  // an occupied range of a block
     int block;
-    int first, last;  // the lifetime of the buffer there
+    int first, last;  // the live range of the buffer there
     int64_t begin, end;
     auto key() const { return std::pair(block, begin); }
   };
 
   const BufferUse& use(int i) const { return uses_[static_cast<size_t>(i)]; }
 
-  // Collects what is already placed and live together with the buffer, ordered by block and offset.
+  // Collects the placed buffers that are live together with this one, ordered by block and offset.
   void FindRivals(int index) {
     rivals_.clear();
     if (neighbours_.few()) {
@@ -175,7 +175,7 @@ class Packing {
 
 int64_t Steps(const BufferUse& use) { return int64_t{use.last} - use.first + 1; }
 
-// By size, largest first; equal ones by lifetime, longest first, then by start.
+// By size, largest first; equal sizes by live range, longest first, then by start.
 Order BySize(std::span<const BufferUse> uses) {
   Order order(uses.size());
   std::iota(order.begin(), order.end(), 0);
@@ -225,7 +225,7 @@ std::vector<Edge> Edges(std::span<const BufferUse> uses) {
 // The buffers of the step with the most live bytes first (largest first), then those of the next
 // such step.
 Order ByCrowd(std::span<const BufferUse> uses) {
-  // For each buffer, the most bytes that are live at any time during its lifetime.
+  // For each buffer, the most bytes that are live at any time during its live range.
   std::vector<std::pair<int64_t, int64_t>> levels;  // step, bytes live from it on
   int64_t live = 0;
   for (const Edge& edge : Edges(uses)) {
@@ -236,8 +236,8 @@ Order ByCrowd(std::span<const BufferUse> uses) {
       levels.emplace_back(edge.step, live);
     }
   }
-  // A sparse table: maxima over ranges of 2^k levels, so that the maximum over a lifetime takes two
-  // look-ups.
+  // A sparse table: maxima over ranges of 2^k levels, so that the maximum over a live range takes
+  // two look-ups.
   std::vector<std::vector<int64_t>> maxima(1);
   for (const auto& level : levels) maxima[0].push_back(level.second);
   for (size_t width = 1; 2 * width <= levels.size(); width *= 2) {
@@ -264,7 +264,7 @@ Order ByCrowd(std::span<const BufferUse> uses) {
   return order;
 }
 
-// The best packing found so far, and how it was made.
+// The best packing found so far, with the order that gave it.
 struct Best {
   Order order;
   int64_t ceiling = kNoCeiling;
@@ -285,8 +285,8 @@ struct Best {
   }
 };
 
-// Local search: moves buffers at the top of their block towards the front of the order and keeps
-// what helps. The pseudo-random sequence that picks them is fixed, so that a plan is reproducible.
+// Local search: moves buffers at the top of their block towards the front of the order, and keeps
+// changes that help. The pseudo-random sequence is fixed, so that plans are reproducible.
 void Improve(std::span<const BufferUse> uses, Packing& packing, int64_t enough, int64_t work,
              Best& best) {
   uint32_t random = 1;

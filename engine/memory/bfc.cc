@@ -64,7 +64,7 @@ int64_t Bfc::Grown(int64_t region_bytes) const {
 }
 
 int64_t Bfc::Rounded(int64_t bytes) const {
-  // Rounding up would overflow; the largest multiple stands for any size that cannot be served.
+  // Rounding up would overflow. The largest multiple stands for all sizes that cannot be served.
   if (bytes > INT64_MAX - granularity_) return FloorTo(INT64_MAX, granularity_);
   return std::max(granularity_, (bytes + granularity_ - 1) / granularity_ * granularity_);
 }

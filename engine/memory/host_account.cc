@@ -1,5 +1,5 @@
-// Every allocation is charged to the budget. The system is asked for its free memory only now and
-// then, since that reads a file.
+// Every allocation is charged to the budget. The system's free memory is read only after every
+// kAskEvery bytes, since that reads a file.
 #include "engine/memory/host_account.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kAskEvery = int64_t{32} << 20;
 
-// Checks that the system has `bytes` more, each time that `unasked` has reached kAskEvery.
+// Checks that the system has `bytes` more, but only when `unasked` reaches kAskEvery.
 Status AskMachine(int64_t bytes, int64_t& unasked) {
   unasked = SaturatingAdd(unasked, bytes);
   if (unasked < kAskEvery) return Status();
@@ -20,8 +20,8 @@ Status AskMachine(int64_t bytes, int64_t& unasked) {
   std::string source;
   const int64_t free = AvailableHostMemory(&source);
   if (free < 0 || bytes <= free) return Status();
-  return Exhausted("asked for ", HumanBytes(bytes), " of host memory; free are ", HumanBytes(free),
-                   " (", source, ")");
+  return Exhausted("asked for ", HumanBytes(bytes), " of host memory; ", HumanBytes(free),
+                   " are free (", source, ")");
 }
 
 std::shared_ptr<PoolAccount> MakeAccount(const Pool& host, OwnerId owner) {

@@ -1,5 +1,5 @@
-// Sums that include parts are updated along the chain of parents on every change, so that a query
-// never walks the tree and peaks are exact.
+// Totals of an owner and all below it are updated along the chain of parents on every change. A
+// query therefore never walks the tree, and peaks are exact.
 #include "engine/memory/ledger.h"
 
 #include <algorithm>

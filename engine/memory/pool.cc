@@ -1,5 +1,5 @@
-// The state is shared with the allocations, so an allocation that outlives its pool does nothing
-// when it is destroyed. Locks are taken in the order budget, pool, ledger.
+// Allocations share the pool's state, so an allocation that outlives its pool does nothing when it
+// is destroyed. Locks are taken in the order budget, pool, ledger.
 #include "engine/memory/pool.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Account AccountOf(int64_t tag) {
 }
 
 // The device's regions by number, each reserved in the budget. A device may be slow to provide one,
-// so the pool's lock is released meanwhile; Bfc asks before it changes anything.
+// so the pool's lock is released during that call, which Bfc makes before it changes anything.
 class DeviceRegions : public RegionSource {
  public:
   DeviceRegions(Device* device, MemoryBudget* budget, std::mutex* mutex, const bool* closed)
@@ -188,7 +188,7 @@ struct Allocation::PoolState {
   Ledger* const ledger;
   std::mutex mutex;  // guards all below
   bool closed = false;
-  int64_t committed = 0;  // kept from other pools
+  int64_t committed = 0;  // reserved for this pool
   DeviceRegions regions;
   Bfc bfc;
   LedgerEntry slack;
@@ -286,8 +286,8 @@ Result<int64_t> Pool::Commit(int64_t bytes) {
   }
   return WithDevice(Exhausted(device_name(), ", pool '", name(), "': ", bytes,
                               " bytes were to be taken beforehand, but there are only ", has,
-                              " (limit ", budget()->limit_bytes(), ", of which are still free ",
-                              budget()->available_bytes(), ")"),
+                              " (limit ", budget()->limit_bytes(), ", of which ",
+                              budget()->available_bytes(), " are still free)"),
                     device_name());
 }
 
@@ -321,8 +321,9 @@ Status HeldMemory::Set(int64_t bytes) {
     constexpr int kNoPool = -1;  // all of them may be asked
     if (budget.TrimOthers(kNoPool) == 0 || !budget.TryReserve(more)) {
       std::lock_guard lock(state_->mutex);
-      return state_->Explain(Exhausted("asked for ", more, " bytes for values; free are ",
-                                       budget.available_bytes(), ", limit ", budget.limit_bytes()));
+      return state_->Explain(Exhausted("asked for ", more, " bytes for values; ",
+                                       budget.available_bytes(), " are free, limit ",
+                                       budget.limit_bytes()));
     }
   }
   line_.Set(bytes);

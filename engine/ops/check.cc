@@ -1,4 +1,4 @@
-// Assertions, checks and messages: inference and rows.
+// Assertions, checks and printed messages: inference and rows.
 #include "engine/ops/check.h"
 
 #include "engine/ops/rules.h"

@@ -1,4 +1,4 @@
-// Control flow and state: what the declared outputs are, and rows.
+// Control flow and state: checks of the declared outputs, and rows.
 #include "engine/ops/control.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Constant factors and terms move into weights. A factor on each output channel of a convolution or
-// matrix product is multiplied into its filter and bias, a term is added to its bias. To get there,
-// additions of constants move behind multiplications, and constants merge:
+// matrix product is multiplied into its filter and bias; a term is added to its bias. To reach the
+// product, additions of constants move after multiplications, and constants merge:
 //   (x + b) * s  ->  x * s + b * s        (x + a) + b  ->  x + (a + b)
 //   conv(x, w, b) * s  ->  conv(x, w * s, b * s)        conv(x, w, b) + t  ->  conv(x, w, b + t)
 // The new factors are nodes on constants, which constant folding then computes. float32 and float64

@@ -1,8 +1,8 @@
 // Constant factors and terms move into the weights of the convolution that reads them:
 //   conv(x * s, w, b)  ->  conv(x, w * s, b)
 //   conv(x + t, w, b)  ->  conv(x, w, b + sum(w * t))     without padding: zeros have no t
-// s and t are scalars or per input channel. What could move into the weights of the node before has
-// done so already (fold_scales.cc). float32 and float64 only.
+// s and t are scalars or per input channel. Constants that could move into the weights of the node
+// before have done so already (fold_scales.cc). float32 and float64 only.
 #include <algorithm>
 
 #include "engine/ops/nn/conv.h"

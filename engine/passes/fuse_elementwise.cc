@@ -1,10 +1,10 @@
 // Chains and trees of elementwise nodes become one FusedElementwise node, so that intermediate
 // values never reach memory.
 //
-// A group grows backwards from a node. It takes in an elementwise node on the same device if all
-// its readers are in the group already and its shape is the group's, so that nothing is computed
-// twice. It ends at fetched values, at values that determine shapes (planning looks inside those),
-// and at what the device does not accept in fused form.
+// A group grows backwards from a node. An elementwise node on the same device joins if all its
+// readers are in the group already and its shape is the group's, so that nothing is computed twice.
+// The group ends at fetched values, at values that determine shapes (which planning must see), and
+// at nodes that the device does not accept in fused form.
 #include <algorithm>
 #include <cmath>
 #include <set>

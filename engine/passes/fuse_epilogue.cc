@@ -1,6 +1,6 @@
 // Epilogue fusion: nodes that follow a convolution or matrix product on the same device move into
-// it, in the order in which its kernel applies them: bias, residual, activation. Only where the
-// device accepts the fused node.
+// it, in the order in which its kernel applies them: bias, residual, activation. A node moves only
+// if the device accepts the fused node.
 #include "engine/ops/math/activation.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/rewrite.h"

@@ -3,8 +3,8 @@
 // such a network, and then never reaches memory. In squeeze-and-excitation blocks, where gates are
 // computed from channel means before `project`, the first two and the mean become one node.
 //
-// Only where the device has the fused op, which requires constant f32 filters, and where the memory
-// traffic saved is worth more than the rows that are computed twice.
+// This is done only where the device has the fused op, which requires constant f32 filters, and
+// where the saved memory traffic is worth more than the rows that are computed twice.
 #include <algorithm>
 
 #include "engine/passes/pass.h"
@@ -15,8 +15,8 @@ namespace {
 
 // A smaller expanded tensor stays in a core's second-level cache from one kernel to the next.
 constexpr int64_t kKeptBytes = int64_t{1} << 20;
-// The most input channels of a convolution that may act as `expand` with a window of any size: that
-// of the first layer. With more channels, it has faster kernels of its own.
+// The most input channels of a convolution with a larger window that may act as `expand`: those of
+// a first layer. With more channels, separate kernels are faster.
 constexpr int64_t kFewChannels = 4;
 
 // A pointwise (1x1) convolution with stride 1 and a constant filter, which is a matrix product over

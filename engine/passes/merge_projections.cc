@@ -219,7 +219,7 @@ class ProjectionMerger {
     return patch_.Replace(node.outputs[0], result);
   }
 
-  // Splits the rows of the joined product as those of the single ones were.
+  // Splits the rows of the joined product in the same way as those of the single products.
   Result<ValueId> TakenApart(ValueId y, const Projection& one, int64_t width,
                              const std::vector<NodeId>& from) {
     const auto ints = [&](std::vector<int64_t> values) {

@@ -91,13 +91,13 @@ class HeadMover {
     return PutHeads(node.outputs[0], node.attrs, node.inputs, {id});
   }
 
-  // Adds the op with q, k and v (so far by head) read from where they come from, and its result
-  // written to where it is needed.
+  // Adds the op such that q, k and v (so far by head) are read from their rows, and the result is
+  // written to rows where its reader wants that.
   Status PutHeads(ValueId y, AttrMap attrs, std::vector<ValueId> inputs,
                   const std::vector<NodeId>& from) {
     const auto by_head = [&](size_t i) { return patch_.fact(inputs[i]).shape.rank() == 4; };
     if (by_head(1) && by_head(2)) {
-      // Both or neither, since they share one number of heads.
+      // Both or neither, since keys and values have the same number of heads.
       const ValueId k = Unshared(inputs[1]), v = Unshared(inputs[2]);
       if (k != inputs[1] && v != inputs[2] && ShapeOf(k)[1].Same(ShapeOf(v)[1])) {
         inputs[1] = k, inputs[2] = v;
@@ -144,7 +144,8 @@ class HeadMover {
     return patch_.Add("Reshape", {{"zero_copies", true}}, {id, shape}, from);
   }
 
-  // [B, L, heads, size] as [B, L, heads * size]: the value that was split, if it is still there.
+  // [B, L, heads, size] reshaped to [B, L, heads * size]: the value before it was split, if
+  // possible.
   Result<ValueId> Together(ValueId rows, const std::vector<NodeId>& from) {
     const PartialShape& apart = ShapeOf(rows);
     const int64_t width = SaturatingMul(apart[2].size, apart[3].size);
@@ -152,7 +153,7 @@ class HeadMover {
       const ValueId x = reshape->inputs[0];
       const PartialShape& before = ShapeOf(x);
       if (SameShape(before, PartialShape({apart[0], apart[1], Dim(width)}))) return x;
-      // The rows of all samples are one axis; the reshape that split them tells the sizes.
+      // The rows of all samples form one axis; the reshape that split them states their sizes.
       const auto sizes = NeedInts(graph_.fact(reshape->inputs[1]), "shape");
       if (before.ranked() && before.rank() == 2 && before[1].Same(Dim(width)) && sizes.ok() &&
           sizes->size() == 4 && (*sizes)[0] != 0 && (*sizes)[1] != 0) {

@@ -56,7 +56,7 @@ class RegionFinder {
   }
 
  private:
-  // ---- which values are sources, and which nodes read them ----
+  // ---- finding sources, and the nodes that read them ----
 
   void TraceOrigins() {
     plan_.origins.resize(graph_.values().size());

@@ -1,7 +1,7 @@
-// Queries, keys and values that are cut out of the rows of one product are read from there by
-// Attention, as columns, instead of being copied first. Frameworks cut in two ways: the rows
-// themselves ([B, L, columns] by Split or Slice), or, with the columns taken apart and moved to the
-// front, [B, L, n, heads, size] -> [n, B, heads, L, size] by Split or Gather.
+// If queries, keys and values are slices of the rows of one product, Attention reads them there, as
+// columns, so that no slice is copied. Frameworks slice in two ways: the rows themselves ([B, L,
+// columns] by Split or Slice); or the columns split into axes and moved to the front, [B, L, n,
+// heads, size] -> [n, B, heads, L, size], and then Split or Gather.
 #include <algorithm>
 #include <optional>
 
@@ -42,7 +42,7 @@ class ColumnReader {
     return *std::move(values);
   }
 
-  // Where along the axis of a Split its output begins.
+  // The position along the axis of a Split where one of its outputs begins.
   std::optional<int64_t> PlaceInSplit(const Node& split, ValueId output, int axis) const {
     int64_t place = 0;
     for (const ValueId id : split.outputs) {
@@ -132,7 +132,7 @@ class ColumnReader {
     return shape.rank() == 3 ? PartOfRows(id) : shape.rank() == 4 ? PartOfHeads(id) : std::nullopt;
   }
 
-  // The size of a head, which can no longer be told from the shape; 0 if it is not known.
+  // The size of a head, which no longer follows from the shape; 0 if it is not known.
   int64_t SizeOfHead(const Node& node, size_t i) const {
     const PartialShape& shape = ShapeOf(node.inputs[i]);
     if (!shape.ranked()) return 0;
@@ -168,7 +168,7 @@ class ColumnReader {
     return patch_.Replace(node.outputs[0], result);
   }
 
-  // x as [B, L, width]: usually what was taken apart into heads is there.
+  // x as [B, L, width]: usually the value before it was split into heads.
   Result<ValueId> RowsOf(const Columns& part, NodeId id) {
     if (part.heads == 0) return part.x;
     if (const Node* reshape = ProducerIf(graph_, part.x, "Reshape")) {

@@ -1,7 +1,7 @@
 // Activations written as several nodes (x * sigmoid(x), 0.5 * x * (1 + erf(x / sqrt(2))), ...)
-// become the op that they compute. A subgraph of elementwise nodes with one input is evaluated on
-// points that tell the known functions apart; if it agrees with one everywhere, it is that
-// function, however it was written.
+// become the op that they compute. A subgraph of elementwise nodes with one input is evaluated at
+// points that distinguish the known functions. If it agrees with one of them at all points, it is
+// replaced by that function, in whatever form it was written.
 #include <cmath>
 
 #include "engine/passes/pass.h"
@@ -14,8 +14,8 @@ constexpr size_t kMaxNodes = 12;
 // About four float roundings: written out, these functions lose some digits to cancellation. The
 // two forms of Gelu differ by 5e-4, so they are told apart.
 constexpr double kTolerance = 2e-6;
-// The same of f16, whose roundings hide what tells the two forms of Gelu apart: the nearer one is
-// meant.
+// The tolerance for f16, whose rounding hides the difference between the two forms of Gelu; the
+// nearer form is chosen.
 constexpr double kHalfTolerance = 2e-3;
 
 struct Activation {
@@ -33,8 +33,8 @@ const std::vector<Activation>& Activations() {
 }
 
 // The largest difference, absolute below one and relative above; infinite where x is NaN. Written
-// out in f16, some functions are infinite where they should not be (the logarithm of an
-// exponential): what `finite` excepts.
+// out in f16, some functions give infinities where they should not (the logarithm of an
+// exponential); with `finite` these are ignored.
 double Deviation(std::span<const float> x, std::span<const float> y, bool finite) {
   double most = 0;
   for (size_t i = 0; i < x.size(); ++i) {

@@ -1,6 +1,6 @@
 // Attention written as several nodes becomes Attention: a product of queries and keys, factors,
-// masks, a softmax over the keys, and a product with the values. The op reads heads in front, as
-// they are there; move_heads.cc has it read them where they come from.
+// masks, a softmax over the keys, and a product with the values. The op reads heads as a leading
+// axis, as the nodes have it; move_heads.cc then lets it read them from their source.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -12,8 +12,8 @@
 namespace oncilla {
 namespace {
 
-// A number far below any score of a model: added to a score, it absorbs it in rounding, so that
-// replacing a score by this number and adding the number give the same result.
+// A number far below any score of a model. Adding it to a score absorbs the score in rounding, so
+// replacing a score by this number gives the same result as adding it.
 constexpr double kSurelyHides = -1e30;
 
 class AttentionRecogniser {
@@ -30,7 +30,7 @@ class AttentionRecogniser {
   }
 
  private:
-  // Added to the scores, or where(condition, scores, number) and the like, of which that is made.
+  // A mask: a value added to the scores, or a `where` that replaces scores by a number.
   struct Mask {
     ValueId added = kNoValue;
     // If not empty, samples are windows of images, [images * windows, heads, L, S], and the mask
@@ -38,7 +38,7 @@ class AttentionRecogniser {
     std::vector<int64_t> windows = {};
     const Node* where = nullptr;
     size_t scores_at = 0;  // which input of where
-    double number = 0;     // what stands in for the scores
+    double number = 0;     // replaces the scores
   };
 
   // One attention as it was written.
@@ -228,7 +228,7 @@ class AttentionRecogniser {
     return kNoValue;
   }
 
-  // The scores that are multiplied by numbers that are the same for all keys of a query.
+  // The scores, if the node multiplies them by numbers that are the same for all keys of a query.
   ValueId ScaledByRows(const Node& node, const PartialShape& scores, Found& found) {
     if (node.op->name != "Mul") return kNoValue;
     for (size_t i = 0; i < 2; ++i) {
@@ -245,7 +245,7 @@ class AttentionRecogniser {
     return kNoValue;
   }
 
-  // As Swin Transformers write the mask of windows that were shifted over an image's edge:
+  // A mask as Swin Transformers write it, for windows that were shifted across an image's edge:
   // [images * windows, heads, L, S] -> [images, windows, heads, L, S], plus mask, and back.
   ValueId AddedToWindows(const Node& back, const PartialShape& scores, Found& found) {
     const Node* add = ProducerIf(graph_, back.inputs[0], "Add");
@@ -272,8 +272,8 @@ class AttentionRecogniser {
     return kNoValue;
   }
 
-  // Handles where(condition, scores, c), or with the branches exchanged, where c is as good as
-  // minus infinity: it becomes a mask of zeros and c.
+  // Handles where(condition, scores, c), or the branches exchanged, if c is so low that it works
+  // like minus infinity; it becomes a mask of zeros and c.
   ValueId PutInto(const Node& node, const PartialShape& scores, Found& found) {
     const ValueId condition = node.inputs[0];
     if (!FitsScores(condition, scores)) return kNoValue;
@@ -338,7 +338,7 @@ class AttentionRecogniser {
     return patch_.Add("Unsqueeze", {}, {id, at}, from);
   }
 
-  // The mask of windows as it stands beside the scores, [images * windows, ...].
+  // The mask of windows expanded to the shape of the scores, [images * windows, ...].
   Result<ValueId> OfWindows(const Mask& mask, const std::vector<NodeId>& from) {
     const PartialShape& shape = ShapeOf(mask.added);
     std::vector<int64_t> sizes = mask.windows;
@@ -350,8 +350,8 @@ class AttentionRecogniser {
     return patch_.Add("Reshape", {}, {each, patch_.AddConstant(Tensor::Int64s(sizes))}, from);
   }
 
-  // What the scores so far are masked by, `inner` (or nothing), after one mask more. A number that
-  // stands in for scores stands in for their masks as well.
+  // Combines the mask so far, `inner` (kNoValue if there is none), with one more. A number that
+  // replaces scores also replaces their earlier masks.
   Result<ValueId> Masked(ValueId inner, const Mask& mask, const std::vector<NodeId>& from) {
     if (mask.where == nullptr) {
       ValueId added = mask.added;
@@ -370,8 +370,8 @@ class AttentionRecogniser {
     return patch_.Add("Where", {}, inputs, {ProducerOf(where.outputs[0])});
   }
 
-  // All masks as one of rank 4, from the product on. For scores of rank 3, the second axis is that
-  // of the only head.
+  // All masks combined into one of rank 4, in the order from the product on. For scores of rank 3,
+  // a second axis is added for the only head.
   Result<ValueId> AllMasks(const Found& found, int rank, const std::vector<NodeId>& from) {
     ValueId sum = kNoValue;
     for (auto mask = found.masks.rbegin(); mask != found.masks.rend(); ++mask) {

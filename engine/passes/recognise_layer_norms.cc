@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxNodes = 16;
 constexpr double kTolerance = 1e-4;
 
-// What is looked for. A layer norm contains the other norm of its differences, so it comes first.
+// The ops to recognise. A layer norm contains an RMS norm of its differences, so it comes first.
 struct Norm {
   const char* op;
   int means;

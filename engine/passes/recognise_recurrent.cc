@@ -223,7 +223,7 @@ class RecurrentRecogniser {
       limit_ = Input(node, value);
       if (!IsSteps(limit_)) return false;
     }
-    // Whether the number of steps is available as a value, for readers of the counters.
+    // Whether the number of steps is available as a value, which readers of the counters need.
     const bool told = steps_.known() || limit_ != kNoValue;
     for (int n : loop.counters) {
       if (uses_.Count(Output(node, n)) > 0 && !told) return false;

@@ -28,7 +28,7 @@ bool DoesNothing(const Graph& graph, const Node& node) {
   if (node.op->name == "Pad") {
     return AllOf(graph, node, 1, [](int64_t pad) { return pad == 0; });
   }
-  if (node.op->name == "Slice") {  // a negative step turns an axis round
+  if (node.op->name == "Slice") {  // a negative step reverses an axis
     return SameShape(in.shape, out.shape) &&
            (node.inputs.size() < 5 || node.inputs[4] == kNoValue ||
             AllOf(graph, node, 4, [](int64_t step) { return step > 0; }));

@@ -70,7 +70,7 @@ class Simplifier {
     }
     std::vector<ValueId> inputs = {inner.inputs[0], node.inputs[1]};
     ONCILLA_ASSIGN(const ValueId now, patch_.Add("Reshape", node.attrs, inputs, {producer, id}));
-    // What the reshape in between said of the sizes must not be lost.
+    // Sizes that only the inner reshape states must not be lost.
     const PartialShape &was = graph_.fact(node.outputs[0]).shape, &is = patch_.fact(now).shape;
     if (was.ranked() != is.ranked() || was.rank() != is.rank()) return Status();
     for (int i = 0; i < was.rank(); ++i) {
@@ -79,8 +79,9 @@ class Simplifier {
     return patch_.Replace(node.outputs[0], now);
   }
 
-  // A product reads a matrix that was transposed for it in its original layout. A transpose that
-  // also moves other axes keeps rows whole on the way, which moves the same bytes in longer runs.
+  // A MatMul reads a transposed matrix in its original layout, by its attributes transpose_a and
+  // transpose_b. If the transpose also moves other axes, a transpose that keeps rows whole remains,
+  // which moves the same bytes in longer runs.
   Status SimplifyMatMul(NodeId id) {
     const Node& node = graph_.node(id);
     AttrMap attrs = node.attrs;

@@ -123,7 +123,7 @@ class Gatherer {
     }
   }
 
-  // The group that a node is colocated with; a node without one is a group of its own.
+  // The group that a node is colocated with; a node without one forms its own group.
   std::string_view GroupOf(const Node& node) const {
     for (std::string_view name : NamesOf(node)) {
       const SourceNode* source = Find(options_, name);

@@ -297,8 +297,8 @@ Result<std::vector<RunValue>> InputsOf(const Plan& plan, const Graph& graph,
   return inputs;
 }
 
-// Where the run writes, in the plan's order of outputs. A value that several outputs name is
-// computed once and copied.
+// The tensors that the run writes, in the plan's order of outputs. If several outputs name one
+// value, it is computed once and copied.
 struct Targets {
   std::vector<DeviceTensor> written;
   std::vector<DeviceCopy> copies;

@@ -175,7 +175,8 @@ Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start, PlanO
   if (!made.ok()) {
     MutexLock lock(&mutex_);
     ++counters_.plans_refused;
-    // Nothing but the graph and the key decides that; memory or a time limit may be there later.
+    // Only this failure depends on nothing but the graph and the key. Others need not recur, such
+    // as a lack of memory or a passed deadline.
     if (made.status().code() == Code::kInvalidArgument) {
       refused_.push_front({std::move(key), made.status()});
       if (refused_.size() > options_.max_plans) refused_.pop_back();
@@ -348,7 +349,8 @@ Status Executor::RunHostNodes(const Plan& plan, std::vector<RunValue>& values,
       }
     }
     const HostSpan span(control, node.name);
-    // What is computed here is no kernel's work: loops gather results, lists and variables grow.
+    // Host nodes allocate memory without a plan (results of loops, lists, variables), so they are
+    // run inside Fenced.
     const auto compute = [&] {
       return is_control ? RunControlNode(node, in, control)
                         : EvaluateNode(*devices_[0], graph, node, in);

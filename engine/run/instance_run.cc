@@ -167,8 +167,8 @@ class Instance::Walk {
     return nullptr;
   }
 
-  // Copies inputs that a device reads on its own. Those on a device are results of ours and keep
-  // their memory.
+  // Copies inputs in host memory that a device reads while the run may already have ended. Inputs
+  // on devices belong to the engine and stay valid.
   void StageInputs() {
     std::vector<bool> staged(state_.inputs.size());
     for (const Stretch& stretch : plan_.stretches) {
@@ -192,7 +192,7 @@ class Instance::Walk {
     externals_.push_back({state_.host_regions.back().get(), 0, size});
   }
 
-  // Inputs are only read; outputs may be written until they are handed out.
+  // Inputs are only read; outputs may be written until they are returned.
   static std::span<std::byte> Writable(const RunValue& value) {
     const std::span<const std::byte> bytes = value.host().bytes();
     return {const_cast<std::byte*>(bytes.data()), bytes.size()};

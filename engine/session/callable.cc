@@ -29,7 +29,7 @@ Result<std::shared_ptr<Callable>> Callable::Create(std::shared_ptr<Model> model,
     of.executables().AddCallable(callable->state_);
     return callable;
   }
-  // Results have their positions whichever graph gives them.
+  // Results keep their positions, independently of the graph that computes them.
   ImportRequest& names = callable->names_;
   if (names.fetches.empty() && names.targets.empty()) {
     ONCILLA_ASSIGN(const Signature* signature, of.source().FindSignature(names.signature));
@@ -215,7 +215,7 @@ Result<std::vector<RunValue>> Callable::RunInto(const Bound& bound,
       }
     }
     keep[i] = true;
-    bool alone = !control.may_end_early();  // else a device may write to it after the run has ended
+    bool alone = !control.may_end_early();  // a device may outlive a run that ends early
     for (const RunValue& input : inputs) {
       alone &= !input.on_device() || !into[i].link()->Overlap(into[i], input.device());
     }

@@ -1,4 +1,5 @@
-// Fields that have an effect are structs of options; of the others only the schema knows the names.
+// Fields that have an effect are members of option structs; all others are known only by their
+// names in the schema.
 #include "engine/session/config_tensorflow.h"
 
 #include <algorithm>
@@ -135,8 +136,9 @@ Status KeepKnown(TextTree& from, const MessageSchema& schema, const std::string&
   return status;
 }
 
-// The mixed precision that Grappler's options for GPUs (and its emulation on CPUs) and oneDNN's
-// option ask for. Which device asks makes no difference here: a session stores numbers in one way.
+// The mixed precision that Grappler's options for GPUs (and for their emulation on CPUs) and
+// oneDNN's option request. Which of them requests it makes no difference, since a session has one
+// storage type for all devices.
 Status ApplyRewrites(const RewriterConfig& from, SessionOptions& to,
                      std::vector<std::string>& notes) {
   const bool half = On(from.half) || On(from.half_on_cpu);
@@ -226,7 +228,7 @@ Status ApplyConfigProto(const TextTree& config, SessionOptions& to,
   } else if (pools.size() > 1) {
     notes.push_back("ConfigProto: several of session_inter_op_thread_pool have no effect");
   }
-  // A serialized form leaves false out, since it is the default.
+  // A serialized form omits false, since it is the default.
   const auto says = [&](const TextMember& member) { return member.name == "allow_soft_placement"; };
   if (!from.allow_soft_placement && std::ranges::any_of(config.members, says)) {
     notes.push_back(

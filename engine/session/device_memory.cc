@@ -198,8 +198,8 @@ Result<DeviceMemoryPlan> PlanDeviceMemory(const DeviceMemoryOptions& options,
   } else if (options.free_minus_bytes >= 0) {
     const FreeMemory free = FreeOf(info, device);
     if (options.free_minus_bytes >= free.bytes) {
-      return Bad(where, "free_minus_bytes is ", options.free_minus_bytes, ", but free are ",
-                 free.bytes, " bytes (", free.source, ")");
+      return Bad(where, "free_minus_bytes is ", options.free_minus_bytes, ", but ", free.bytes,
+                 " bytes are free (", free.source, ")");
     }
     plan.limit_bytes = free.bytes - options.free_minus_bytes;
     plan.limit_source = StrCat("free ", HumanBytes(free.bytes), " (", free.source, ") less ",

@@ -25,7 +25,7 @@ std::shared_ptr<const std::vector<PlacementRequest>> AsRequests(
   return requests;
 }
 
-// Where the constants are stored that the graph or its functions read: the device and bytes of
+// The memory of the constants that the graph or its functions read: the device and the size of
 // each.
 using Places = std::map<std::pair<const Region*, int64_t>, std::pair<int, int64_t>>;
 void ReadPlaces(const CompiledGraph& graph, Places& places) {

@@ -1,5 +1,5 @@
-// Graphs that are made for what a run feeds, where one for any feeds of the same names cannot be
-// imported, or cannot be planned for them.
+// Graphs imported for the feeds of a run, for models that cannot be imported, or not planned for
+// these feeds, by the names of the feeds alone.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -9,7 +9,8 @@
 namespace oncilla {
 namespace {
 
-// The values of the graph's inputs, where all are there and of types and shapes that it takes.
+// The feeds in the order of the graph's inputs; nullopt unless all are present with types and
+// shapes that the graph accepts.
 std::optional<std::vector<RunValue>> ThatFit(const Graph& graph,
                                              std::span<const NamedRunValue> feeds) {
   std::vector<RunValue> values;
@@ -34,7 +35,7 @@ bool NeedsFeeds(const Status& imported) {
 }
 
 bool NeedsNarrower(const Status& run) {
-  // What the session or the model's inputs cannot take (kOptions) fits no graph.
+  // Feeds that the session or the model's inputs refuse (kOptions) would fail with any graph.
   return run.code() == Code::kInvalidArgument && Details(run).stage != Stage::kOptions;
 }
 

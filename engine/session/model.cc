@@ -223,7 +223,7 @@ Status Model::Prepare(const RunRequest& request, const PlanProgress& progress) {
   if (!NeedsNarrower(planned) || request.feeds.empty()) return planned;
   const std::vector<NamedRunValue> named(request.feeds.begin(), request.feeds.end());
   const auto narrower = Narrower(wanted, *executor, named, nullptr, request.device);
-  return narrower == nullptr ? planned : Status();  // which has made its plan
+  return narrower == nullptr ? planned : Status();  // Narrower has made its plan
 }
 
 Released Model::Unload() {

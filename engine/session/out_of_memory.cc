@@ -37,7 +37,7 @@ Result<int64_t> LargestBatch(Session& session, Executor& executor, std::span<con
     const double rows = 1 + std::max(room - least, 0.0) / per_row;
     guess = static_cast<int64_t>(std::min(static_cast<double>(guess), rows));
   }
-  bool asked = false;  // even a slow machine tries the guess
+  bool asked = false;  // so that even a slow machine tries the guess
   return LargestThatFits(
       batch.size,
       [&](int64_t rows) -> Result<bool> {

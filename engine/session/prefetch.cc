@@ -1,4 +1,4 @@
-// Filling the buffer ahead of the runs, limited by depth and memory.
+// Fills the buffer ahead of the runs, limited by its depth and by memory.
 #include "engine/session/prefetch.h"
 
 #include <exception>
@@ -18,7 +18,7 @@ Result<std::unique_ptr<Prefetcher>> Prefetcher::Create(std::shared_ptr<Callable>
   try {
     prefetcher->thread_ = std::thread([p = prefetcher.get()] { p->Fill(); });
   } catch (const std::exception&) {  // no thread, or no memory for one
-    return Exhausted("the system gives no thread");
+    return Exhausted("the system could not start a thread");
   }
   return prefetcher;
 }
@@ -107,7 +107,7 @@ Result<RunValue> Prefetcher::Put(const Tensor& feed, DeviceLink* link) {
     mutex_.Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return stops_ || starved_ || freed_ != freed;
     });
-    if (stops_) return Error(Code::kCancelled, "the prefetcher is gone");
+    if (stops_) return Error(Code::kCancelled, "the prefetcher was closed");
   }
 }
 

@@ -248,7 +248,7 @@ Fact FactOfFeed(const Tensor& tensor) {
     return fact;
   }
   const bool numbers = IsInteger(fact.dtype) || fact.dtype == DType::kBool;
-  // Scales of axes.
+  // Short vectors of floats may be scales of axes.
   const bool floats =
       IsFloat(fact.dtype) && tensor.shape().rank() == 1 && tensor.elements() <= kMostFloats;
   if (!numbers && !floats) return fact;
@@ -299,7 +299,7 @@ Result<std::vector<bool>> KeepMask(const Graph& graph, const std::vector<std::st
   return mask;
 }
 
-// Records a lost device, and names it in the failure if that does not.
+// Records a lost device, and adds its name to a failure that does not state it.
 Status AfterFailure(Session& session, const Status& failure, const std::string& device) {
   if (failure.code() != Code::kUnavailable || Details(failure).stage == Stage::kFile) {
     return failure;

@@ -1,4 +1,4 @@
-// A short list: runs have few results, and the newest blocks are tried first.
+// Kept blocks form a short list: runs have few results, and the newest blocks are tried first.
 #include "engine/tensor/result_memory.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ int64_t ResultMemory::Rounded(int64_t bytes) {
 void ResultMemory::Expect(int64_t bytes) {
   MutexLock lock(&mutex_);
   limit_ = bytes <= kMost ? bytes : 0;
-  // Room for the blocks' rounding.
+  // Add room for the rounding of block sizes.
   limit_ += limit_ / 8;
   Shrink(limit_);
 }

@@ -22,8 +22,8 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-// Frees a tensor's memory, or gives it to be kept, and returns its bytes to the account that was
-// charged for them.
+// Frees a tensor's memory, or returns it to the ResultMemory that it came from, and returns its
+// bytes to the account that was charged for them.
 struct FreeCounted {
   std::shared_ptr<HostAccount> account;
   int64_t bytes = 0;

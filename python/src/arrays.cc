@@ -9,8 +9,8 @@
 namespace oncilla_python {
 namespace {
 
-// Native byte order only, since NumPy writes '<' or '>' for others. Returns 0 for a type that the
-// engine lacks.
+// Only native byte order, since NumPy writes '<' or '>' for others. Returns 0 for a type that the
+// engine does not have.
 oncilla_dtype ReadFormat(const char* format, Py_ssize_t size) {
   const auto integer = [&](bool is_signed) {
     switch (size) {
@@ -59,7 +59,7 @@ TensorHandle Wrap(std::unique_ptr<Kept> kept, oncilla_dtype dtype, const int64_t
                           ReleaseLater, kept.get(), &tensor);
   if (failure != nullptr) PyBuffer_Release(&kept->view);
   Check(failure);
-  (void)kept.release();  // ReleaseLater has it
+  (void)kept.release();  // freed by ReleaseLater
   return TensorHandle(tensor);
 }
 
@@ -68,12 +68,12 @@ TensorHandle Wrap(std::unique_ptr<Kept> kept, oncilla_dtype dtype, const int64_t
 TensorHandle WrapBuffer(nb::handle object) {
   auto kept = std::make_unique<Kept>();
   if (PyObject_GetBuffer(object.ptr(), &kept->view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
-    PyErr_Clear();  // not contiguous, or of a type that the interface has no letter for
+    PyErr_Clear();  // not contiguous, or of a type without a letter in the interface
     return nullptr;
   }
   const Py_buffer& view = kept->view;
   const oncilla_dtype dtype = ReadFormat(view.format, view.itemsize);
-  constexpr int kMaxDims = 64;  // what Python's interface can have
+  constexpr int kMaxDims = 64;  // the most that Python's interface allows
   const bool aligned =
       view.itemsize > 0 &&
       reinterpret_cast<uintptr_t>(view.buf) % static_cast<uintptr_t>(view.itemsize) == 0;

@@ -98,7 +98,7 @@ nb::object Call(Callable& callable, nb::handle values, oncilla_call_options opti
   return result;
 }
 
-// The inputs that a Python iterator gives, read on a thread of the prefetcher.
+// Inputs from a Python iterator, which is read on a thread of the prefetcher.
 struct Source {
   nb::object iterator;
   const Callable* callable = nullptr;

@@ -1,4 +1,4 @@
-// Notes that threads of the library leave, and the calls by which Python handles them.
+// Notes that the library's threads leave, and the calls by which Python handles them.
 #include "python/src/deferred.h"
 
 #include <condition_variable>
@@ -31,7 +31,7 @@ Notes& TheNotes() {
   return *notes;
 }
 
-// A main thread that computes in Python handles notes too.
+// A main thread that is busy computing in Python handles notes too.
 void AskMainThread() {
   static std::atomic<bool> asked{false};
   if (asked.exchange(true)) return;
@@ -84,7 +84,7 @@ void DrainSlow() {
     const std::lock_guard<std::mutex> lock(TheNotes().mutex);
     messages.swap(TheNotes().messages);
   }
-  const nb::error_scope failure_under_way;  // stays the one that is told
+  const nb::error_scope failure_under_way;  // keeps the failure that is being reported
   for (const Message& message : messages) {
     try {
       PythonHelper("log")(message.level, nb::bytes(message.text.data(), message.text.size()));

@@ -1,4 +1,4 @@
-// The class Runtime: the devices of the machine, and where messages are sent.
+// The class Runtime: the devices of the machine, and the destination of log messages.
 #include <nanobind/stl/string.h>
 
 #include "python/src/deferred.h"
@@ -30,7 +30,7 @@ oncilla_runtime* Need(const Runtime& runtime) {
   return runtime.handle.get();
 }
 
-nb::object Text(const char* text) {  // drivers write what they like
+nb::object Text(const char* text) {  // drivers may write any bytes
   PyObject* made = PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::string(text).size()),
                                         "backslashreplace");
   if (made == nullptr) throw nb::python_error();

@@ -145,7 +145,7 @@ void CopyBytes(const oncilla_tensor* handle, Exported& exported) {
   if (bytes > 0) std::memcpy(exported.copy, oncilla_tensor_data(handle), bytes);
 }
 
-// Frees a struct that no consumer took, which is so while its capsule has its original name.
+// Frees a struct that no consumer took: its capsule then still has its original name.
 template <class Managed>
 nb::object MakeCapsule(std::unique_ptr<Managed> managed, const char* name) {
   PyObject* capsule = PyCapsule_New(managed.get(), name, [](PyObject* self) {
@@ -224,7 +224,7 @@ TensorHandle Take(const DLTensor& t, std::unique_ptr<Kept> owner) {
   if (dense && reinterpret_cast<uintptr_t>(data) % alignment == 0) {
     Check(oncilla_tensor_wrap(row->ours, t.shape, rank, data, static_cast<size_t>(bytes),
                               ReleaseLater, owner.get(), &tensor));
-    (void)owner.release();  // ReleaseLater has it
+    (void)owner.release();  // freed by ReleaseLater
     return TensorHandle(tensor);
   }
   std::vector<char> copy(static_cast<size_t>(bytes));

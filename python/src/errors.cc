@@ -1,4 +1,5 @@
-// Failures of the C interface as exceptions: each code has a class in python/oncilla/_errors.py.
+// Raises failures of the C interface as exceptions: each code has a class in
+// python/oncilla/_errors.py.
 #include "python/src/deferred.h"
 
 namespace oncilla_python {
@@ -7,7 +8,7 @@ nb::object ToException(oncilla_status* status) {
   const std::unique_ptr<oncilla_status, void (*)(oncilla_status*)> own(status, oncilla_status_free);
   int32_t driver_code = 0;
   const bool has_driver_code = oncilla_status_driver_code(status, &driver_code) != 0;
-  const auto text = [](const char* from) {  // messages may quote names that are no UTF-8
+  const auto text = [](const char* from) {  // messages may quote names that are not UTF-8
     return nb::steal<nb::object>(PyUnicode_DecodeUTF8(
         from, static_cast<Py_ssize_t>(std::char_traits<char>::length(from)), "backslashreplace"));
   };

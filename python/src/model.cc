@@ -40,8 +40,8 @@ void OnProgress(void* user, const char* what, double fraction) {
   }
 }
 
-// The device of a node by the program's rule. A rule that raises states no preference; the
-// exception is reported like any that nobody can catch.
+// The device of a node by the program's rule. A rule that raises states no preference; its
+// exception is reported as one that no caller can catch.
 const char* Place(void* rule, const char* node, const char* op, const char* stored) {
   static thread_local std::string device;
   if (Py_IsInitialized() == 0 || InterpreterEnds()) return nullptr;
@@ -254,7 +254,7 @@ void LoadBytes(Model& model, const Session& session, nb::object bytes, const std
            oncilla_status* failure =
                oncilla_model_load_bytes(in, kept->view.buf, static_cast<size_t>(kept->view.len),
                                         name.c_str(), ReleaseLater, kept.get(), options, made);
-           if (failure == nullptr) (void)kept.release();  // ReleaseLater has it
+           if (failure == nullptr) (void)kept.release();  // freed by ReleaseLater
            return failure;
          });
   // On a failure the view is released with `kept`.
@@ -412,7 +412,7 @@ void DefineModel(nb::module_& m) {
              }
              oncilla_tensor_info info{};
              info.size = sizeof(info);
-             // There may be no variable because the graph cannot be read: this call tells why, or
+             // There may be no variable because the graph cannot be read: this call reports why, or
              // that index 0 is out of range.
              oncilla_status* none = count == 0 ? oncilla_model_variable(of, 0, &info) : nullptr;
              if (oncilla_status_code(none) != ONCILLA_INVALID_ARGUMENT)

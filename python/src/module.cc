@@ -35,7 +35,7 @@ nb::handle PythonHelper(const char* name) {
 
 NB_MODULE(_oncilla, m) {
   using namespace oncilla_python;
-  // Results may outlive the interpreter's last collection, which is not the program's fault.
+  // Results may outlive the interpreter's last collection; that is not an error of the program.
   nb::set_leak_warnings(false);
   m.def("set_helpers", [](nb::dict given) { helpers = given.release().ptr(); });
   m.def("version", &oncilla_version);

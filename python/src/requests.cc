@@ -48,7 +48,7 @@ int64_t Milliseconds(nb::handle seconds) {
     const std::string type = nb::cast<std::string>(nb::str(seconds.type().attr("__name__")));
     throw nb::type_error(("timeout must be a number of seconds, not " + type).c_str());
   }
-  constexpr double kMost = 1e15;  // milliseconds; no clock goes further
+  constexpr double kMost = 1e15;  // milliseconds; longer than any clock runs
   if (!(given > 0)) throw nb::value_error("timeout must be a positive number of seconds");
   return static_cast<int64_t>(std::min(std::ceil(given * 1000), kMost));
 }
@@ -173,7 +173,7 @@ TensorHandle TakeOutput(oncilla_result* result, size_t index, const std::vector<
 
 nb::object ResultOf(oncilla_model* model, ResultHandle result, bool bytes,
                     const std::vector<Feed>& fed) {
-  static PyObject* const kind = PythonHelper("Result").ptr();  // held as long as the process
+  static PyObject* const kind = PythonHelper("Result").ptr();  // held for the life of the process
   static PyObject* const native = PyUnicode_InternFromString("_native");
   nb::object outputs = nb::handle(kind)();
   oncilla_result* from = result.get();

@@ -1,4 +1,4 @@
-// What happens to threads when the interpreter ends.
+// Threads and the interpreter's lock when the interpreter ends.
 #include "python/src/unlock.h"
 
 namespace oncilla_python {
@@ -19,7 +19,7 @@ Inside::Inside() : outermost_(!here) {
 }
 
 void BeginEnd() {
-  constexpr int kMostMilliseconds = 2000;  // a hook of the program's may not come back at all
+  constexpr int kMostMilliseconds = 2000;  // a hook of the program may never return
   ending_thread.store(PyThread_get_thread_ident());
   for (int i = 0; i < kMostMilliseconds && busy_threads.load() > 0; ++i) {
     PyThreadState* state = PyEval_SaveThread();

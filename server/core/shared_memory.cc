@@ -1,4 +1,4 @@
-// Opens, reads and writes regions.
+// Opens, reads and writes registered regions of POSIX shared memory.
 #include "server/core/shared_memory.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Codes of failures, and the text of them that clients may read.
+// HTTP codes of failures, and the texts of failures without private facts.
 #include "server/core/status.h"
 
 #include <unistd.h>
@@ -20,7 +20,7 @@ struct HttpRow {
 
 constexpr HttpRow kHttpCodes[] = {
     {absl::StatusCode::kOk, 200},
-    {absl::StatusCode::kCancelled, 499},  // the client went away: only the log reads it
+    {absl::StatusCode::kCancelled, 499},  // the client has disconnected; only the log shows it
     {absl::StatusCode::kInvalidArgument, 400},
     {absl::StatusCode::kDeadlineExceeded, 504},
     {absl::StatusCode::kNotFound, 404},
@@ -76,7 +76,7 @@ int HttpCodeOf(absl::StatusCode code) {
 std::string NameOf(absl::StatusCode code) { return absl::StatusCodeToString(code); }
 
 void HidePath(const std::string& path) {
-  if (path.size() < 2) return;  // the root folder stands before every path
+  if (path.size() < 2) return;  // the root folder is the beginning of every path
   std::vector<std::string>& hidden = Hidden();
   if (std::find(hidden.begin(), hidden.end(), path) != hidden.end()) return;
   hidden.push_back(path);

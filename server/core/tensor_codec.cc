@@ -1,4 +1,4 @@
-// Converts bytes to tensors, and back.
+// Converts between the protocol's bytes and tensors.
 #include "server/core/tensor_codec.h"
 
 #include <bit>

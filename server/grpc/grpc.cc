@@ -1,4 +1,4 @@
-// The calls of the gRPC form, and the server that takes them.
+// The gRPC calls of the protocol, and the server that receives them.
 #include "server/grpc/grpc.h"
 
 #include <inference.grpc.pb.h>
@@ -23,7 +23,7 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
  public:
   explicit Calls(Core* service) : service_(service) {}
 
-  // Probes have no token.
+  // Probes of liveness have no token.
   ServerUnaryReactor* ServerLive(CallbackServerContext* context,
                                  const inference::ServerLiveRequest*,
                                  inference::ServerLiveResponse* response) override {
@@ -172,7 +172,7 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
   }
 
  private:
-  // Answers at once.
+  // Completes a call at once.
   template <class Answer>
   ServerUnaryReactor* Reply(CallbackServerContext* context, const char* rpc, bool needs_token,
                             const Answer& answer) {
@@ -233,19 +233,19 @@ absl::Status GrpcFront::Start() {
   builder.SetMaxSendMessageSize(-1);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // A client that vanished without a word is noticed, and its calls are cancelled.
+  // Detects clients that disappeared without closing, so that their calls are cancelled.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
-  // What calls buffer before they reach us, where each is refused by itself. Of its own quota gRPC
-  // closes connections with all calls on them, already when it runs short, and it counts what it
-  // has read as well as what it makes of that: the quota is the outer bound, which only many
-  // senders at once come near.
+  // The bound on what gRPC buffers before calls reach the service, which refuses single requests
+  // itself. When gRPC runs short of its quota, it closes connections with all calls on them, and it
+  // counts both the bytes that it has read and the messages parsed from them. The quota is
+  // therefore only an outer bound, which only many senders at once come close to.
   constexpr size_t kRoomToRead = 64 << 20;
   builder.SetResourceQuota(
       grpc::ResourceQuota("requests")
           .Resize(2 * static_cast<size_t>(state_->service->options().max_held_bytes) +
                   kRoomToRead));
-  // Clients that ping to keep a connection open are no attack.
+  // Clients that ping to keep a connection open must not be treated as an attack.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   state_->server = builder.BuildAndStart();
   if (state_->server == nullptr || state_->port <= 0) {

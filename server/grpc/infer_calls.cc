@@ -10,7 +10,8 @@
 namespace oncilla::server {
 namespace {
 
-// Requests of a stream that run at the same time; the next one is read when the first is answered.
+// The number of requests of a stream that run at the same time. Further ones are read when one is
+// answered.
 constexpr size_t kMostOfStream = 64;
 
 Clock::time_point DeadlineOf(const grpc::CallbackServerContext& context) {
@@ -108,8 +109,8 @@ class StreamCall : public grpc::ServerBidiReactor<inference::ModelInferRequest,
   void OnReadDone(bool ok) override {
     if (ok) Infer();
     {
-      // Allowed only from here on: until now the message is in use, and an answer that comes
-      // meanwhile must not read the next request into it.
+      // Reading is allowed only from here on: until now the message is in use, and an answer that
+      // arrives must not read the next request into it.
       const std::lock_guard lock(mutex_);
       reading_ = false;
       read_all_ |= !ok;
@@ -151,7 +152,7 @@ class StreamCall : public grpc::ServerBidiReactor<inference::ModelInferRequest,
   StreamCall(Service* service, grpc::CallbackServerContext* context)
       : service_(service), context_(context), call_(service, context, "ModelStreamInfer") {}
 
-  // Starts the request that was read.
+  // Starts the request that was just read.
   void Infer() {
     const auto answer = std::make_shared<Answer>();
     {
@@ -182,7 +183,7 @@ class StreamCall : public grpc::ServerBidiReactor<inference::ModelInferRequest,
       answer->message.set_error_message(ForClients(Message(outcome.status())));
       response->set_id(id);
     }
-    // Each request has one answer. Clients that ask for this parameter want to know that it is the
+    // Each request has one answer. Clients that set this parameter want to know that it is the
     // last.
     (*response->mutable_parameters())["triton_final_response"].set_bool_param(true);
     const std::lock_guard lock(mutex_);
@@ -190,7 +191,7 @@ class StreamCall : public grpc::ServerBidiReactor<inference::ModelInferRequest,
     answer->ready = true;
   }
 
-  // Takes the next steps that are possible: writes the first answer, reads on, ends.
+  // Takes all steps that are now possible: writes the first answer, reads on, or ends.
   void Advance() {
     bool finish = false;
     {
@@ -216,7 +217,7 @@ class StreamCall : public grpc::ServerBidiReactor<inference::ModelInferRequest,
   GrpcCall call_;
   inference::ModelInferRequest message_;
   // Held while an operation is started, so that none is started after Finish. It is recursive
-  // because gRPC may call back within the call.
+  // because gRPC may call back during the call.
   std::recursive_mutex mutex_;
   std::deque<std::shared_ptr<Answer>> answers_;
   bool reading_ = true, read_all_ = false, writing_ = false, broken_ = false, finished_ = false;

@@ -1,4 +1,4 @@
-// Requests, read strictly, and replies.
+// Validates and reads requests, and writes replies.
 #include "server/grpc/messages.h"
 
 #include "server/core/parameters.h"
@@ -65,14 +65,14 @@ absl::Status MemoryParameters(const Parameters& parameters, std::optional<Memory
   return status;
 }
 
-// The elements of a field as the bytes of a type that may be narrower.
+// The elements of a field as bytes of a type that may be narrower than the field's.
 template <class T, class Field>
 absl::StatusOr<Tensor> FromField(const TensorSpec& spec, const Field& field) {
   std::string bytes;
   for (const auto value : field) {
     const auto narrow = static_cast<T>(value);
-    if (static_cast<decltype(value)>(narrow) != value && value == value) {  // but for NaN
-      return Bad(StrCat("input '", spec.name, "' has an element that is no ", spec.datatype));
+    if (static_cast<decltype(value)>(narrow) != value && value == value) {  // not NaN
+      return Bad(StrCat("input '", spec.name, "' has an element that is not ", spec.datatype));
     }
     bytes.append(reinterpret_cast<const char*>(&narrow), sizeof(narrow));
   }
@@ -115,7 +115,7 @@ absl::StatusOr<Tensor> FromContents(const TensorSpec& spec,
   }
 }
 
-// One input; `raw` counts those of raw_input_contents that were taken.
+// Reads one input; `raw` counts the elements of raw_input_contents that were used.
 absl::StatusOr<NamedTensor> ReadInput(const inference::ModelInferRequest& message,
                                       const inference::ModelInferRequest::InferInputTensor& input,
                                       int& raw, const SharedMemory& memory) {
@@ -201,7 +201,7 @@ void SetSequences(const ModelConfig& config, inference::ModelSequenceBatching* m
   }
 }
 
-// Without the batch's axis where requests are joined along it, as clients expect.
+// The shape is without the batch axis if requests are joined along it, as clients expect.
 template <class Message>
 void SetConfigTensor(const TensorMetadata& tensor, bool joins, Message* message) {
   message->set_name(tensor.name);

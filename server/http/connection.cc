@@ -77,7 +77,7 @@ bool Connection::AwaitRequest(const std::atomic<bool>& stop) {
 void Connection::BeginBody(bool counted) {
   counted_ = counted;
   until_ = After(limits_.body);
-  // Chunks have headers, for which there is some room.
+  // Chunks have headers, so some room is added.
   allowance_ = limits_.body_bytes + limits_.body_bytes / 8 + (64 << 10);
 }
 
@@ -89,7 +89,7 @@ bool Connection::PeerGone() const {
 ssize_t Connection::ReadSome(char* data, size_t size) {
   while (true) {
     if (tls_ != nullptr) {
-      ::ERR_clear_error();  // what other connections of this thread left would be taken for ours
+      ::ERR_clear_error();  // errors of earlier connections would be taken for this one's
       const int n = ::SSL_read(tls_, data, static_cast<int>(std::min<size_t>(size, 1 << 30)));
       if (n > 0) return n;
       const int error = ::SSL_get_error(tls_, n);
@@ -113,7 +113,7 @@ ssize_t Connection::ReadSome(char* data, size_t size) {
 bool Connection::Fill() {
   begin_ = end_ = 0;
   if (Clock::now() >= until_) {
-    overran_ = true;  // a client that sends a byte now and then
+    overran_ = true;  // catches a client that sends a byte now and then
     return false;
   }
   const ssize_t n = ReadSome(buffer_.data(), buffer_.size());

@@ -1,4 +1,4 @@
-// Passes httplib's requests to routes, and turns failures into JSON.
+// Passes httplib's requests to the routes, and turns failures into JSON.
 #include "server/http/http.h"
 
 #include <zlib.h>
@@ -77,8 +77,8 @@ void HttpFront::SetUp() {
     const auto length = ParseNumber(request.get_header_value("Content-Length"));
     return length && static_cast<size_t>(*length) > max_body_bytes_ ? 413 : 100;
   });
-  // For requests that httplib itself refuses because they cannot be read. It is then unknown where
-  // the next request begins, so the connection ends.
+  // Called for requests that httplib itself refuses because they cannot be read. It is then unknown
+  // where the next request begins, so the connection is closed.
   listener_.set_error_handler([](const Request&, Response& response) {
     Connection* connection = Connection::Current();
     if (connection->facts.handled) return;
@@ -129,8 +129,8 @@ bool HttpFront::RefusedAtHead(const Request& request, Response& response) {
     refused = absl::UnimplementedError("a body may be compressed with gzip or deflate only");
   } else if (length) {
     refused = facts.held.Grow(static_cast<size_t>(*length));
-    // httplib appends piece by piece, which would take up to three times the memory; so the memory
-    // is reserved first.
+    // httplib appends to the body piece by piece, which would take up to three times the memory, so
+    // the memory is reserved first.
     if (refused.ok()) const_cast<Request&>(request).body.reserve(static_cast<size_t>(*length));
   }
   if (refused.ok()) return false;

@@ -1,4 +1,4 @@
-// Converts numbers and texts between JSON and tensors.
+// Converts numbers and strings between JSON and tensors.
 #include "server/http/json_data.h"
 
 #include <charconv>
@@ -45,7 +45,8 @@ bool Convert(const Json& element, T& value) {
   }
 }
 
-// Calls `take` for each element in row-major order. Nested lists must be nested as the shape is.
+// Calls `take` for each element in row-major order. Nested lists must have the nesting of the
+// shape.
 template <class Take>
 absl::Status Walk(const TensorSpec& spec, const Json& data, size_t axis, const Take& take) {
   const bool nested = !data.empty() && data[0].is_array();
@@ -72,7 +73,7 @@ absl::StatusOr<Tensor> Numbers(const TensorSpec& spec, const Json& data, size_t 
   const absl::Status status = Walk(spec, data, 0, [&](const Json& element) {
     T value{};
     if (!Convert(element, value)) {
-      return Bad(spec, StrCat("has an element (number ", count, ") that is no ", spec.datatype));
+      return Bad(spec, StrCat("has an element (number ", count, ") that is not ", spec.datatype));
     }
     if (++count > elements) return Bad(spec, "has more elements in 'data' than its shape");
     bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
@@ -89,7 +90,7 @@ absl::StatusOr<Tensor> Strings(const TensorSpec& spec, const Json& data) {
   std::vector<std::string> strings;
   const absl::Status status = Walk(spec, data, 0, [&](const Json& element) {
     if (!element.is_string())
-      return Bad(spec, StrCat("has an element (number ", strings.size(), ") that is no text"));
+      return Bad(spec, StrCat("has an element (number ", strings.size(), ") that is not a text"));
     strings.push_back(element.get<std::string>());
     return absl::OkStatus();
   });
@@ -122,7 +123,7 @@ absl::Status AppendStrings(const std::string& name, const Tensor& tensor, std::s
     const std::string text = tensor.string(i);
     if (!IsUtf8(text)) {
       return absl::InvalidArgumentError(
-          StrCat("output '", name, "' holds bytes that are no UTF-8: ask for binary data"));
+          StrCat("output '", name, "' holds bytes that are not UTF-8: ask for binary data"));
     }
     StrAppend(&json, i > 0 ? "," : "", Json(text).dump());
   }

@@ -1,4 +1,4 @@
-// The JSON of an inference request, read strictly.
+// Validates and reads the JSON of an inference request.
 #include "server/http/json_infer.h"
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A JSON document costs many times its length in memory; what is larger belongs into binary data.
+// A JSON document takes many times its length in memory; larger data must be sent as binary data.
 constexpr size_t kMostJsonBytes = 64 << 20;
 
 absl::Status Bad(const std::string& what) { return absl::InvalidArgumentError(what); }
@@ -29,7 +29,7 @@ absl::Status TextMember(const Json& object, const char* key, bool required, std:
   return absl::OkStatus();
 }
 
-// The member `parameters`; an empty object where there is none.
+// The member `parameters`; an empty object if it is missing.
 absl::StatusOr<Json> ParametersOf(const Json& object) {
   const auto found = object.find("parameters");
   if (found == object.end()) return Json::object();
@@ -76,14 +76,15 @@ absl::StatusOr<TensorSpec> SpecOf(const Json& input) {
   for (const Json& size : *shape) {
     if (!size.is_number_integer() ||
         (size.is_number_unsigned() && size.get<uint64_t>() > INT64_MAX)) {
-      return Bad(StrCat("input '", spec.name, "' has a size in its shape that is no whole number"));
+      return Bad(
+          StrCat("input '", spec.name, "' has a size in its shape that is not a whole number"));
     }
     spec.shape.push_back(size.get<int64_t>());
   }
   return spec;
 }
 
-// One input; what it has of the binary part is taken from the front of `binary`.
+// Reads one input; its binary data are taken from the front of `binary`.
 absl::StatusOr<NamedTensor> ReadInput(const Json& input, std::string_view& binary,
                                       const SharedMemory& memory) {
   if (!input.is_object()) return Bad("an element of 'inputs' must be an object");
@@ -226,7 +227,7 @@ absl::StatusOr<InferRequest> ParseInferBody(std::string_view body, std::optional
   } catch (const Json::out_of_range&) {
     return Bad("the request has a number that no type can hold");
   } catch (const Json::parse_error& error) {
-    return Bad(StrCat("the request is no JSON: wrong at byte ", error.byte));
+    return Bad(StrCat("the request is not JSON: wrong at byte ", error.byte));
   }
   return request;
 }

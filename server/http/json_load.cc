@@ -1,4 +1,4 @@
-// The JSON of a load request: texts in 'parameters', which may be large.
+// The JSON of a load request: strings in 'parameters', which may be long.
 #include "server/http/json_load.h"
 
 #include <nlohmann/json.hpp>
@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 
 absl::Status Bad(const std::string& what) { return absl::InvalidArgumentError(what); }
 
-// Lists and deep nesting belong to no load request, and would take many times their length.
+// A load request has no lists and no deep nesting, which would take many times their length.
 absl::StatusOr<Json> ParseShallow(std::string_view body) {
   constexpr int kMostDepth = 2;
   constexpr size_t kMostMembers = 2000;
@@ -38,7 +38,7 @@ absl::Status ReadFile(const std::string& path, const std::string& text, LoadRequ
   if (!room.ok()) return room;
   ModelFile file{path, {}};
   if (!absl::Base64Unescape({text.data(), text.size()}, &file.bytes))
-    return Bad(StrCat("the file '", ValidUtf8(path.substr(0, 100)), "' is no base64"));
+    return Bad(StrCat("the file '", ValidUtf8(path.substr(0, 100)), "' is not base64"));
   request.files.push_back(std::move(file));
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// Replies, member by member.
+// Writes replies as JSON, member by member.
 #include "server/http/json_replies.h"
 
 #include <oncilla/oncilla.hpp>
@@ -20,8 +20,8 @@ ReplyJson TensorsJson(const std::vector<TensorMetadata>& tensors) {
   return list;
 }
 
-// Without the batch's axis where requests are joined along it, as clients of model configurations
-// expect.
+// The shapes are without the batch axis if requests are joined along it, as clients of model
+// configurations expect.
 ReplyJson ConfigTensors(const std::vector<TensorMetadata>& tensors, bool joins) {
   ReplyJson list = ReplyJson::array();
   for (const TensorMetadata& t : tensors) {
@@ -178,7 +178,7 @@ ReplyJson ConfigJson(const ModelDescription& model) {
 
 ReplyJson TracingJson(const TraceSettings::Values& settings) {
   ReplyJson json;
-  // The protocol has a list for the level alone.
+  // In the protocol, only the level is a list.
   for (const auto& [name, values] : settings) {
     if (name == "trace_level")
       json[name] = values;

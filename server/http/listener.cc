@@ -16,7 +16,7 @@
 namespace oncilla::server {
 namespace {
 
-// Set while a connection above the limit is handled, so that it gets a refusal.
+// Set while a connection above the limit is handled, which then gets a refusal.
 thread_local bool refusing = false;
 
 }  // namespace
@@ -103,7 +103,7 @@ absl::Status Listener::SetUpTls() {
   ::SSL_CTX_set_mode(tls_, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   if (::SSL_CTX_use_certificate_chain_file(tls_, options_.tls_certificate.c_str()) != 1) {
     return absl::InvalidArgumentError(
-        StrCat("--tls-cert ", options_.tls_certificate, " is no certificate"));
+        StrCat("--tls-cert ", options_.tls_certificate, " is not a certificate"));
   }
   if (::SSL_CTX_use_PrivateKey_file(tls_, options_.tls_key.c_str(), SSL_FILETYPE_PEM) != 1 ||
       ::SSL_CTX_check_private_key(tls_) != 1) {
@@ -165,7 +165,7 @@ bool Listener::process_and_close_socket(socket_t socket) {
 
 void Listener::Refuse(int socket) {
   ++counts_->refused;
-  if (tls_ != nullptr) return;  // a handshake would hold up the thread that accepts
+  if (tls_ != nullptr) return;  // a handshake would block the thread that accepts
   static constexpr char kAnswer[] =
       "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: "
       "0\r\n\r\n";

@@ -1,4 +1,4 @@
-// Calls by path. Names in a path stand for themselves: {m} a model, {v} a version, {r} a region.
+// Calls by path. In a path, {m} stands for a model, {v} for a version and {r} for a region.
 #include "server/http/routes.h"
 
 #include <condition_variable>
@@ -18,7 +18,7 @@ namespace oncilla::server {
 namespace {
 
 constexpr const char* kJson = "application/json";
-// How often a request that waits looks whether its client is still there.
+// How often a waiting request checks whether its client is still connected.
 constexpr auto kLookUp = std::chrono::milliseconds(20);
 
 absl::Status Reply(HttpCall& call, const ReplyJson& json) {
@@ -34,7 +34,7 @@ absl::StatusOr<nlohmann::json> BodyObject(const HttpCall& call) {
   return json;
 }
 
-// The body is for clients that read it, such as KServe's; others look at the code alone.
+// Some clients, such as KServe's, read the body; others only look at the code.
 absl::Status Live(HttpCall& call) { return Reply(call, {{"live", true}}); }
 
 absl::Status ServerReady(HttpCall& call) {
@@ -62,7 +62,7 @@ absl::Status Config(HttpCall& call) {
   return Reply(call, ConfigJson(*model));
 }
 
-// A value of a setting as JSON has it: a text, a number, a list of them, or null for none.
+// Reads a setting from JSON: a string, a number, a list of these, or null for none.
 absl::Status SettingValues(const std::string& name, const nlohmann::json& json,
                            std::vector<std::string>& values) {
   if (json.is_null()) return absl::OkStatus();
@@ -124,8 +124,8 @@ absl::Status StatisticsReply(HttpCall& call) {
   return Reply(call, StatisticsJson(*all));
 }
 
-// Waits for an outcome on the connection's thread, and cancels the request when the client goes
-// away.
+// Waits for the outcome on the connection's thread, and cancels the request when the client
+// disconnects.
 absl::StatusOr<InferResponse> RunAndWait(Service& service, InferRequest request) {
   struct Outcome {
     std::mutex mutex;
@@ -214,7 +214,7 @@ absl::Status Load(HttpCall& call) {
   });
   std::unique_lock lock(outcome->mutex);
   while (!outcome->there.wait_for(lock, kLookUp, [&] { return outcome->value.has_value(); })) {
-    // The load goes on: who asked for it may only have lost patience.
+    // The load continues even if the client that requested it has disconnected.
     if (Connection::Current()->PeerGone()) return absl::CancelledError("the client went away");
   }
   return *outcome->value;
@@ -317,7 +317,7 @@ constexpr Route kRoutes[] = {
     {"GET", "status.json", PageStatus},
 };
 
-// Whether the parts are those of the route; names are then noted in the call.
+// Whether the parts of a path match those of the route; if so, stores the names in the call.
 bool Matches(const Route& route, const std::vector<std::string>& parts, HttpCall& call) {
   const std::vector<std::string> wanted = Split(route.path, '/');
   if (wanted.size() != parts.size()) return false;

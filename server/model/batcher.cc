@@ -1,4 +1,4 @@
-// The queue, its workers and its watch.
+// The queue of a model, the workers that run batches, and the thread that watches deadlines.
 #include "server/model/batcher.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ absl::StatusOr<Tensor> Rows(const Tensor& tensor, int64_t first, int64_t count) 
   const size_t row_bytes = tensor.bytes() / static_cast<size_t>(all);
   const auto* data =
       static_cast<const char*>(tensor.raw()) + row_bytes * static_cast<size_t>(first);
-  // The copy of the handle keeps the memory.
+  // The copied handle keeps the memory alive.
   auto rows =
       Tensor::Wrap(tensor.dtype(), dims, data, row_bytes * static_cast<size_t>(count), [tensor] {});
   if (!rows.ok()) return FromEngine(rows.status());
@@ -49,7 +49,7 @@ absl::StatusOr<Tensor> Owned(const Tensor& tensor) {
   return *std::move(copy);
 }
 
-// One input of several jobs behind each other; `rows` in all.
+// Concatenates one input of several jobs; `rows` is the total.
 absl::StatusOr<Tensor> Concatenated(const std::vector<Tensor>& parts, int64_t rows) {
   std::vector<int64_t> dims = parts[0].dims();
   dims[0] = rows;
@@ -72,7 +72,8 @@ absl::StatusOr<Tensor> Concatenated(const std::vector<Tensor>& parts, int64_t ro
 
 }  // namespace
 
-// A run on its way: the jobs that it serves, of which `left` still want its result.
+// A run under way and the jobs that it serves. `left` counts those whose clients still want the
+// result.
 struct Job::Execution {
   std::vector<std::shared_ptr<Job>> jobs;
   int64_t rows = 0;
@@ -150,7 +151,7 @@ void Batcher::Finish(const std::shared_ptr<Job>& job, absl::StatusOr<InferRespon
   {
     const std::lock_guard lock(mutex_);
     if (!End(job, !outcome.ok())) return;
-    // A sequence that idles from now on may be the first to expire.
+    // A sequence that becomes idle now may be the first to expire.
     if (sequences_ && After(options_.sequences->max_idle) < watched_until_) deadlines_.notify_one();
   }
   changed_.notify_all();
@@ -161,7 +162,7 @@ void Batcher::Cancel(const std::shared_ptr<Job>& job) {
   Finish(job, absl::CancelledError("the client went away"));
 }
 
-// Ends jobs whose time is over, whether they wait or run, and sequences that idle.
+// Ends jobs whose deadline has passed, waiting or running, and sequences that were idle too long.
 void Batcher::Watch() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {
@@ -215,8 +216,8 @@ std::shared_ptr<Job::Execution> Batcher::Take() {
   return execution;
 }
 
-// Adds waiting jobs of the same key until the batch is full or the first job has waited long
-// enough.
+// Adds waiting jobs of the same key until the batch is full or the first job has waited for the
+// maximum delay.
 void Batcher::Gather(Job::Execution& execution, std::unique_lock<std::mutex>& lock) {
   const std::shared_ptr<Job> first = execution.jobs[0];
   const auto until = std::min(first->arrived_ + options_.max_delay, first->deadline_);
@@ -228,7 +229,7 @@ void Batcher::Gather(Job::Execution& execution, std::unique_lock<std::mutex>& lo
         ++it;
         continue;
       }
-      // One that does not fit keeps its place before later ones.
+      // A job that does not fit keeps its place ahead of later ones.
       full = execution.rows + job->rows > options_.max_rows;
       if (full) break;
       it = queue_.erase(it);
@@ -278,7 +279,7 @@ void Batcher::Execute(const std::string& device, const std::shared_ptr<Job::Exec
   if (jobs.empty()) return;
   absl::Status status = RunJobs(device, jobs, execution->cancellation);
   if (status.ok()) return;
-  // One request must not fail others because they happened to meet in a batch.
+  // A request must not fail because of another one in its batch.
   if (jobs.size() > 1 && IsWorthRepeating(status)) {
     for (const auto& job : jobs) {
       const absl::Status alone = RunJobs(device, {job}, execution->cancellation);
@@ -296,7 +297,7 @@ absl::Status Batcher::Begin(Job& job) {
   return state.status();
 }
 
-// The longest time that a job of the run still has, in ms; 0: no limit.
+// The longest time that a job of the run has left, in ms; 0 for no limit.
 int64_t Batcher::TimeoutOf(const JobList& jobs) const {
   auto latest = Clock::time_point::min();
   for (const auto& job : jobs) latest = std::max(latest, job->deadline_);
@@ -360,7 +361,7 @@ absl::StatusOr<Batcher::Inputs> Batcher::Join(const JobList& jobs) const {
   return inputs;
 }
 
-// Those that are asked for, and the state besides.
+// The requested outputs, and those that become the sequence's state.
 std::vector<std::string> Batcher::OutputsOf(const Job& job) const {
   std::vector<std::string> names;
   for (const WantedOutput& wanted : job.request.outputs) names.push_back(wanted.name);
@@ -381,7 +382,7 @@ absl::StatusOr<std::vector<Tensor>> Batcher::Parts(const JobList& jobs, const st
   if (dims.empty() || dims[0] != rows) {
     return absl::InternalError(
         StrCat("output '", name, "' has ", dims.empty() ? 0 : dims[0], " rows for a batch of ",
-               rows, ": its first axis is no batch axis, and max_batch must be 1"));
+               rows, ": its first axis is not a batch axis, and max_batch must be 1"));
   }
   std::vector<Tensor> parts;
   int64_t first = 0;
@@ -418,7 +419,7 @@ absl::Status Batcher::KeepState(const JobList& jobs, const std::vector<std::stri
     auto parts = Parts(jobs, state.output, outputs[static_cast<size_t>(at)]);
     if (!parts.ok()) return parts.status();
     for (size_t j = 0; j < jobs.size(); ++j) {
-      // A part of a batch would keep all of it.
+      // A slice would keep the memory of the whole batch.
       absl::StatusOr<Tensor> own =
           jobs.size() == 1 ? absl::StatusOr<Tensor>((*parts)[j]) : Owned((*parts)[j]);
       if (!own.ok()) return own.status();

@@ -1,4 +1,4 @@
-// config.yaml, key by key.
+// Reads config.yaml, key by key.
 #include "server/model/config.h"
 
 #include <yaml-cpp/yaml.h>
@@ -150,7 +150,7 @@ std::vector<DeclaredTensor> Declared(const YAML::Node& node, const std::string& 
   return tensors;
 }
 
-// A list with one {dims: [SIZES], zero_data: true}, as the protocol has it.
+// Reads a list with one {dims: [SIZES], zero_data: true}, the form that the protocol has.
 std::vector<int64_t> InitialDims(const YAML::Node& node, const std::string& data_type) {
   const YAML::Node first = node.IsSequence() && node.size() == 1 ? node[0] : YAML::Node();
   if (!first.IsMap() || !first["zero_data"] || !first["zero_data"].IsScalar() ||
@@ -164,7 +164,7 @@ std::vector<int64_t> InitialDims(const YAML::Node& node, const std::string& data
     if (name != "dims" && name != "zero_data" && name != "data_type" && name != "name")
       Fail(member.first, StrCat("unknown key '", name, "' in initial_state"));
   }
-  if (!first["dims"]) return {};  // as messages have the sizes of a scalar
+  if (!first["dims"]) return {};  // the protocol's messages mean a scalar
   return Sizes(first["dims"], "dims", /*open=*/false);
 }
 
@@ -204,7 +204,7 @@ double Real(const YAML::Node& node, const std::string& key) {
   return value;
 }
 
-// The values for no and yes: [0, 1].
+// Reads the values for no and yes: [0, 1].
 void Choice(const YAML::Node& node, const std::string& key, DeclaredControl& control) {
   if (!control.data_type.empty()) Fail(node, "a control has one type");
   if (!node.IsSequence() || node.size() != 2)
@@ -240,7 +240,7 @@ void CheckControl(const YAML::Node& node, const DeclaredControl& control) {
     Fail(node, StrCat(kind, " needs a data_type: ", absl::StrJoin(kIdTypes, ", ")));
 }
 
-// A list with one {kind: KIND, ..}: an input has one meaning here.
+// Reads a list with one {kind: KIND, ..}: an input can have only one meaning here.
 void ReadControl(const YAML::Node& node, DeclaredControl& control) {
   const YAML::Node only = node.IsSequence() && node.size() == 1 ? node[0] : YAML::Node();
   if (!only.IsMap()) Fail(node, "control must be a list of one {kind: CONTROL_SEQUENCE_START, ..}");
@@ -332,7 +332,7 @@ SequenceBatching Sequences(const YAML::Node& node, const std::string& key) {
   return sequences;
 }
 
-// A plain scalar is what it looks like, a quoted one is text.
+// Converts YAML to JSON. A plain scalar gets the type that it looks like, a quoted one is a string.
 Json ToJson(const YAML::Node& node, int depth = 0) {
   if (depth > 20) Fail(node, "session is nested too deeply");
   if (node.IsNull()) return nullptr;

@@ -1,4 +1,4 @@
-// Compares declared controls with a model's inputs, and makes the tensors that they are fed with.
+// Compares declared controls with a model's inputs, and makes the tensors that are fed to them.
 #include "server/model/controls.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ absl::StatusOr<Tensor> Choice(double value, oncilla_dtype dtype,
   return One(static_cast<float>(value), dtype, shape);
 }
 
-// One element, with the model's rank: any size of an input that is fed must be 1.
+// The shape of a single element with the model's rank: all sizes of the input must allow 1.
 absl::StatusOr<std::vector<int64_t>> ShapeOf(const DeclaredControl& control,
                                              const TensorMetadata& input, bool joins) {
   if (!input.ranked) return joins ? std::vector<int64_t>{1, 1} : std::vector<int64_t>{1};
@@ -88,7 +88,7 @@ absl::StatusOr<ControlTensor> FindControl(const DeclaredControl& declared,
   const auto input = std::find_if(metadata.inputs.begin(), metadata.inputs.end(),
                                   [&](const TensorMetadata& t) { return t.name == declared.name; });
   if (input == metadata.inputs.end())
-    return Bad(declared, "is no input of the model, or one that is something else already");
+    return Bad(declared, "is not an input of the model, or one that is something else already");
   const std::string type = ConfigTypeOf(input->datatype);
   if (type != declared.data_type)
     return Bad(declared, StrCat("is declared as ", declared.data_type, "; the model's is ", type));
@@ -137,7 +137,7 @@ absl::Status AddControls(const std::vector<ControlTensor>& controls, InferReques
       request.inputs.push_back({control.input, *std::move(id)});
       continue;
     }
-    // What runs is ready: there are no rows that stand for nothing in a batch.
+    // CONTROL_SEQUENCE_READY is always true, since a batch here has no rows without a request.
     const bool yes = control.kind == ControlKind::kStart ? mark.start
                      : control.kind == ControlKind::kEnd ? mark.end
                                                          : true;

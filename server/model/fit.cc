@@ -1,4 +1,4 @@
-// Compares plans with memory limits.
+// Compares the memory of planned runs with memory limits.
 #include "server/model/fit.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ std::string Mib(int64_t bytes) {
   return StrCat((bytes + kMib - 1) / kMib, " MiB");
 }
 
-// The largest arena of a run on each device. Where the graph has several plans, a run holds their
+// The largest arena of a run on each device. If the graph has several plans, a run holds their
 // arenas one after the other.
 std::map<std::string, int64_t> ArenasOf(const Json& report) {
   std::map<std::string, int64_t> arenas;
@@ -84,7 +84,7 @@ absl::Status Promises::Make(const void* owner, const Session& session, int64_t r
       const auto found = devices.find(name);
       if (other != owner && found != devices.end()) room.others += found->second;
     }
-    // Sessions that are being closed count as well, and so do models whose runs cannot be planned
+    // Sessions that are being closed count too, and so do models whose runs cannot be planned
     // beforehand.
     room.others = std::max(room.others, info->total_bytes - info->pool_bytes);
     const int64_t arena = arenas[name];

@@ -1,4 +1,4 @@
-// Reads the folders of the repository.
+// Reads the folders of the model repository.
 #include "server/model/layout.h"
 
 #include <algorithm>
@@ -90,7 +90,7 @@ absl::StatusOr<std::string> ConfigText(const std::string& model_folder) {
   std::error_code error;
   if (!fs::exists(path, error)) return std::string();
   if (fs::file_size(path, error) > kMostBytes || error) {
-    return absl::InvalidArgumentError("config.yaml is no file of at most 1 MiB");
+    return absl::InvalidArgumentError("config.yaml is not a file of at most 1 MiB");
   }
   std::ifstream file(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

@@ -1,4 +1,4 @@
-// Closing a session under a load.
+// Interrupts a load by closing its session.
 #include "server/model/load_interrupt.h"
 
 namespace oncilla::server {
@@ -18,7 +18,7 @@ void LoadInterrupt::Interrupt() {
 }
 
 void LoadInterrupt::CloseSession() {
-  // It waits until the load has noticed.
+  // Closing waits until the load has ended.
   closer_ = std::thread(
       [session = *session_]() mutable { (void)session.CloseWithin(/*cancel=*/true).ok(); });
 }

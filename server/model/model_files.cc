@@ -1,4 +1,4 @@
-// Writes a load request's files, whose paths come from clients.
+// Writes the files of a load request, whose paths come from clients.
 #include "server/model/model_files.h"
 
 #include <fcntl.h>
@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A name of a file or folder that is one on every system, and in no message something else.
+// Whether a name is a valid file or folder name on every system, and has no other meaning in
+// messages.
 bool IsPlainName(const std::string& name) {
   constexpr size_t kMostBytes = 200;
   if (name.empty() || name == "." || name == ".." || name.size() > kMostBytes || !IsUtf8(name))
@@ -41,7 +42,7 @@ absl::Status CheckPath(const std::string& path) {
              "VERSION, without '..'"));
 }
 
-// That something could not be written, by the system's error.
+// The status of a failed write, from the system's error code.
 absl::Status Failure(const std::string& subject, int error) {
   const std::string what = StrCat(subject, " cannot be written: ", std::strerror(error));
   if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(what);

@@ -1,4 +1,5 @@
-// Member by member: the keys of config.yaml, whose values ParseConfig checks.
+// Translates the protocol's model configuration to the keys of config.yaml, whose values
+// ParseConfig checks.
 #include "server/model/protocol_config.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ absl::Status Bad(const std::string& what) {
   return absl::InvalidArgumentError(StrCat("the parameter 'config': ", what));
 }
 
-// Members that are read, each with what reads its value into the keys of config.yaml.
+// The supported members, each with a function that reads its value into the keys of config.yaml.
 using Reader = absl::Status (*)(const Json& value, const std::string& name, Json& keys);
 struct Member {
   const char* name;
@@ -43,7 +44,7 @@ absl::Status ReadMembers(const Json& object, const std::string& what, const Memb
   return absl::OkStatus();
 }
 
-// Numbers of 64 bits are texts where a message of protobuf was written as JSON.
+// In JSON written from protobuf messages, 64-bit numbers are strings.
 absl::StatusOr<int64_t> NumberOf(const Json& value, const std::string& name) {
   std::optional<int64_t> number;
   if (value.is_number_unsigned() && value.get<uint64_t>() <= INT64_MAX)
@@ -66,7 +67,7 @@ absl::Status Text(const Json& value, const std::string& name, const char* key, J
   return absl::OkStatus();
 }
 
-// What can be one thing here alone is taken where it is that.
+// Accepts a setting that this server supports with one value only.
 absl::Status Only(const Json& value, const std::string& name, const Json& only) {
   if (value == only || value == "") return absl::OkStatus();
   return Bad(StrCat("'", name, "' can only be ", only.dump()));
@@ -105,7 +106,7 @@ constexpr Member kGroupMembers[] = {
      [](const Json& v, const std::string& n, Json& k) { return Number(v, n, "count", k); }},
 };
 
-// A list of objects with the same members, which becomes the list `key`; an empty one becomes none.
+// Reads a list of objects with the same members into the list `key`; an empty list is left out.
 template <size_t N>
 absl::Status ReadList(const Json& value, const std::string& name, const Member (&members)[N],
                       const std::string& key, Json& keys) {
@@ -156,7 +157,7 @@ constexpr Member kBatchingMembers[] = {
                                 Json& k) { return ReadMembers(v, n, kQueueMembers, k); }},
 };
 
-// Sizes, of which some may be -1.
+// Reads sizes, which may include -1.
 absl::Status ReadDims(const Json& value, const std::string& name, Json& keys) {
   if (!value.is_array()) return Bad(StrCat("'", name, "' must be a list"));
   keys["dims"] = Json::array();
@@ -182,7 +183,7 @@ constexpr Member kInitialMembers[] = {
 };
 
 absl::Status Copy(const Json& value, const std::string& name, Json& keys) {
-  keys[name] = value;  // which ParseConfig checks
+  keys[name] = value;  // checked by ParseConfig
   return absl::OkStatus();
 }
 
@@ -232,7 +233,7 @@ constexpr Member kOldestMembers[] = {
      }},
 };
 
-// A strategy says how requests of several sequences are joined, which is one way here.
+// A strategy states how requests of several sequences are joined; this server has one way.
 constexpr Member kSequenceMembers[] = {
     {"max_sequence_idle_microseconds",
      [](const Json& v, const std::string& n, Json& k) {
@@ -254,7 +255,7 @@ constexpr Member kSequenceMembers[] = {
      }},
 };
 
-// A list of JSON in a text.
+// A JSON list in a string.
 absl::Status Names(const Json& value, const std::string& name, Json& names) {
   const Json list =
       value.is_string() ? Json::parse(value.get<std::string>(), nullptr, false) : Json();
@@ -265,8 +266,8 @@ absl::Status Names(const Json& value, const std::string& name, Json& names) {
   return absl::OkStatus();
 }
 
-// {"KEY": {"string_value": TEXT}}: what the protocol has no words for. Not the session's options,
-// which may name files of this machine's.
+// {"KEY": {"string_value": TEXT}}: settings for which the protocol has no member. The session's
+// options are excluded, since they may name files of this machine.
 absl::Status ReadParameters(const Json& value, const std::string& name, Json& keys) {
   static constexpr const char* kKeys[] = {"device",       "signature",          "tags",
                                           "memory_limit", kSequenceMemoryLimit, kSequenceVariables};
@@ -297,7 +298,7 @@ constexpr Member kTensorMembers[] = {
     {"dims", ReadDims},
 };
 
-// `input` and `output`, which ServedModel compares with the model's.
+// Reads `input` and `output`, which ServedModel compares with the model's.
 absl::Status ReadTensors(const Json& value, const std::string& name, Json& keys) {
   return ReadList(value, name, kTensorMembers, name + "s", keys);
 }
@@ -318,7 +319,7 @@ constexpr Member kMembers[] = {
                             Json& k) { return ReadMembers(v, n, kBatchingMembers, k); }},
     {"sequence_batching",
      [](const Json& v, const std::string& n, Json& k) {
-       if (!k.contains(n)) k[n] = Json::object();  // the parameter may stand before it
+       if (!k.contains(n)) k[n] = Json::object();  // the parameter may precede it
        return ReadMembers(v, n, kSequenceMembers, k);
      }},
     {"parameters", ReadParameters},
@@ -330,11 +331,12 @@ absl::StatusOr<std::string> ConfigFromProtocol(const std::string& model, const s
   if (text.size() > kMostBytes) return Bad("it may have 1 MiB");
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return Bad("it must be a JSON object");
-  Json keys = {{"name", model}};  // so that the member can be compared with it
+  Json keys = {{"name", model}};  // to compare the member 'name' with it
   const absl::Status status = ReadMembers(json, "config", kMembers, keys);
   if (!status.ok()) return status;
   keys.erase("name");
-  // Elsewhere a size without joining is what the model takes alone, which here it does anyway.
+  // Other servers use a batch size without joining as what the model accepts in one request, which
+  // this server allows in any case.
   const bool joins = json.contains("dynamic_batching") || json.contains("sequence_batching");
   if (keys.value("max_batch", int64_t{0}) > 1 && !joins)
     return Bad("'max_batch_size' needs 'dynamic_batching', which joins requests");

@@ -1,4 +1,4 @@
-// Loading, replacing and retiring versions.
+// Loads, replaces and retires versions of models.
 #include "server/model/repository.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace oncilla::server {
 namespace {
 
-// As messages call what a load request brings instead of a config.yaml.
+// How messages refer to the configuration of a load request.
 constexpr const char* kRequestedConfig = "the parameter 'config', as a config.yaml";
 
 }  // namespace
@@ -48,7 +48,7 @@ absl::Status Repository::Start() {
   return absl::OkStatus();
 }
 
-// One of what is loaded at the start is over; the call that begins with it counts as one, too.
+// Counts down the loads at the start; the call that begins them counts as one.
 void Repository::EndOfStart() {
   const std::lock_guard lock(mutex_);
   if (--left_of_start_ == 0) started_ = true;
@@ -85,7 +85,7 @@ void Repository::Work() {
   while (true) {
     std::optional<Task> task = Take();
     if (!task) {
-      if (stopping_ && tasks_.empty()) break;  // those that wait for an answer get one
+      if (stopping_ && tasks_.empty()) break;  // requests that wait for an answer still get one
       if (next_poll_ == kNever || stopping_)
         changed_.wait(lock);
       else
@@ -126,7 +126,7 @@ void Repository::RetireWork() {
   }
 }
 
-// With the mutex held.
+// The mutex must be held.
 void Repository::Retire(std::shared_ptr<ServedModel> model) {
   if (model == nullptr) return;
   retired_.push_back(std::move(model));
@@ -148,8 +148,7 @@ absl::Status Repository::SetProblem(const std::string& name, absl::Status status
 
 void Repository::Poll() {
   const auto names = ModelsOf(options_.folder);
-  if (!names.ok())
-    return;  // a repository that is away for a moment is no reason to unload all models
+  if (!names.ok()) return;  // a temporarily missing repository must not unload all models
   const std::set<std::string> there(names->begin(), names->end());
   {
     const std::lock_guard lock(mutex_);
@@ -161,7 +160,7 @@ void Repository::Poll() {
         all.erase(name);
     }
     for (const std::string& name : all) {
-      // One that is still looked through has its task already.
+      // A model that is still being polled already has a task.
       if (!polled_.insert(name).second) continue;
       tasks_.push_back(
           {name, [this, name, found = there.count(name) != 0] { PollModel(name, found); }});
@@ -175,7 +174,7 @@ void Repository::PollModel(const std::string& name, bool there) {
     const std::lock_guard lock(mutex_);
     polled_.erase(name);
     const auto entry = models_.find(name);
-    // Unloaded since the folder was looked through.
+    // It may have been unloaded since the folder was listed.
     if (stopping_) return;
     if (entry != models_.end() && (entry->second.unloaded || entry->second.files)) return;
   }
@@ -185,7 +184,7 @@ void Repository::PollModel(const std::string& name, bool there) {
   }
   (void)Unload(name);
   const std::lock_guard lock(mutex_);
-  models_[name].unloaded = false;  // it may come back
+  models_[name].unloaded = false;  // it may reappear
   models_[name].problem = "it is no longer in the repository";
 }
 
@@ -206,7 +205,7 @@ absl::StatusOr<ModelConfig> Repository::ConfigOf(const std::string& name, std::s
   auto config = ParseConfig(text);
   if (!config.ok() || !requested) return config;
   auto instead = ParseConfig(*requested, kRequestedConfig);
-  if (instead.ok()) instead->session = config->session;  // what clients cannot say stays
+  if (instead.ok()) instead->session = config->session;  // clients cannot set the session's options
   StrAppend(&text, "\n", *requested);
   return instead;
 }
@@ -243,7 +242,7 @@ absl::Status Repository::RefreshVersions(const std::string& name, const ModelCon
   }
   absl::Status first_failure;
   for (auto version = wanted->rbegin(); version != wanted->rend();
-       ++version) {  // the newest serves first
+       ++version) {  // newest first, so that it serves first
     const std::string files = StrCat(own != nullptr ? folder : std::string(),
                                      FilesOf(StrCat(folder, "/", *version)), "\n", config_text);
     if (!NeedsLoading(name, *version, files)) continue;
@@ -258,7 +257,7 @@ absl::Status Repository::RefreshVersions(const std::string& name, const ModelCon
   return first_failure;
 }
 
-// Whether the version is not there in this form; it is then marked as loading.
+// Whether the version is not loaded in this form. If so, it is marked as loading.
 bool Repository::NeedsLoading(const std::string& name, int64_t version, const std::string& files) {
   const std::lock_guard lock(mutex_);
   if (stopping_ || models_[name].unloaded) return false;
@@ -288,7 +287,7 @@ absl::Status Repository::LoadVersion(const std::string& name, int64_t version,
       path.ok() ? ServedModel::Load(runtime_, {name, label, *path, options_.device, config, own},
                                     promises_, interrupt.get())
                 : absl::StatusOr<std::shared_ptr<ServedModel>>(path.status());
-  const std::string failure(Message(loaded.status()));  // the log names the file, clients do not
+  const std::string failure(Message(loaded.status()));  // only the log names the file
   if (path.ok() && !loaded.ok()) loaded = WithoutPath(loaded.status(), *path);
   absl::Status status;
   {
@@ -326,7 +325,7 @@ absl::Status Repository::NoteLoaded(const std::string& name, int64_t version,
   return loaded.status();
 }
 
-// Versions that are no longer wanted go when all that are wanted serve, so that there is no gap.
+// Retires versions that are no longer wanted, once all wanted ones serve, so that there is no gap.
 void Repository::RetireOthers(const std::string& name, const std::vector<int64_t>& wanted) {
   const std::lock_guard lock(mutex_);
   auto& versions = models_[name].versions;
@@ -418,12 +417,12 @@ void Repository::Load(const std::string& name, LoadRequest request,
                       std::function<void(absl::Status)> done) {
   const absl::Status status = CheckLoad(name, request);
   if (!status.ok()) return done(status);
-  // A task can be copied, and what it holds cannot.
+  // A task must be copyable, which its request is not.
   const auto held = std::make_shared<LoadRequest>(std::move(request));
   Enqueue({name, [this, name, held, done = std::move(done)] { done(LoadRequested(name, *held)); }});
 }
 
-// Turns the configuration into the text of a config.yaml.
+// Checks a load request, and turns its configuration into the text of a config.yaml.
 absl::Status Repository::CheckLoad(const std::string& name, LoadRequest& request) const {
   if (!IsModelName(name)) return absl::NotFoundError("there is no model of that name");
   {
@@ -466,7 +465,7 @@ absl::Status Repository::LoadRequested(const std::string& name, const LoadReques
     entry.unloaded = false;
     entry.config = request.config;
     entry.files.swap(files);
-    // What failed is tried again on request, even if its files are as they were.
+    // On request, a failed version is tried again even if its files have not changed.
     for (auto& [number, version] : entry.versions) {
       if (version.served == nullptr) version.files.clear();
     }
@@ -475,7 +474,7 @@ absl::Status Repository::LoadRequested(const std::string& name, const LoadReques
 }
 
 absl::Status Repository::Unload(const std::string& name) {
-  std::shared_ptr<const ModelFiles> files;  // are removed without the mutex
+  std::shared_ptr<const ModelFiles> files;  // removed after the mutex is released
   const std::lock_guard lock(mutex_);
   const auto entry = models_.find(name);
   if (entry == models_.end())
@@ -516,7 +515,7 @@ void Repository::Close(Clock::time_point deadline) {
       }
     }
   }
-  // At the same time, since the deadline is one for all of them.
+  // Closed in parallel, since they share one deadline.
   std::vector<std::future<void>> closing;
   for (const auto& model : all) {
     closing.push_back(

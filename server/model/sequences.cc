@@ -1,4 +1,4 @@
-// Which sequences live, and the state of each.
+// The live sequences, and the state of each.
 #include "server/model/sequences.h"
 
 #include <algorithm>
@@ -17,10 +17,10 @@ constexpr uint64_t kNone = std::numeric_limits<uint64_t>::max();
 
 struct Sequences::Sequence {
   std::string id;
-  uint64_t accepted = 0;  // requests so far; the next one's number
+  uint64_t accepted = 0;  // number of requests so far, which is the next one's number
   size_t unfinished = 0;
-  bool open = true;         // false: the last request that was accepted is the end
-  bool running = false;     // a request has it for itself
+  bool open = true;         // false once the last accepted request ends the sequence
+  bool running = false;     // a request is using it
   uint64_t broken = kNone;  // the first request that failed since the last start
   std::vector<Tensor> state;
   int64_t bytes = 0;  // of the state
@@ -83,8 +83,8 @@ void Sequences::Release(const Place& place) {
   EraseIfOver(place.sequence);
 }
 
-// A sequence stays while a request of it runs whose client has gone: another that was started under
-// its name would run beside it.
+// A sequence stays while one of its requests runs, even if the client has disconnected: otherwise
+// another sequence could be started under its id and run at the same time.
 void Sequences::EraseIfOver(const std::shared_ptr<Sequence>& sequence) {
   if (sequence->open || sequence->unfinished > 0 || sequence->running) return;
   SetState(*sequence, {}, 0);

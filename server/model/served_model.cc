@@ -1,4 +1,4 @@
-// Loading a version, checking requests against its signature, running them.
+// Loads a version, checks requests against its signature, and runs them.
 #include "server/model/served_model.h"
 
 #include <algorithm>
@@ -45,8 +45,8 @@ absl::Status ReadTensors(const std::vector<TensorInfo>& infos, std::string_view 
   return absl::OkStatus();
 }
 
-// A graph without a signature tells no types of its outputs: they are those of a run on zeros, with
-// one element wherever a size is open.
+// A graph without a signature does not state the types of its outputs. They are determined by a run
+// on zeros, with one element for every open size.
 absl::Status FindOutputTypes(const Model& model, const std::string& signature,
                              std::vector<TensorInfo>& outputs) {
   const bool known = std::all_of(outputs.begin(), outputs.end(), [](const TensorInfo& info) {
@@ -100,8 +100,8 @@ absl::Status CheckInput(const TensorMetadata& declared, const Tensor& tensor) {
                                            ShapeText(declared.shape)));
 }
 
-// The device of the session: where all instances name their own, the first that is not the CPU,
-// since a session on the CPU sees no other devices.
+// The device of the session. If all instances name a device, it is the first one that is not the
+// CPU, since a session on the CPU uses no other devices.
 std::string SessionDeviceOf(const ServedModel::Source& source) {
   const ModelConfig& config = source.config;
   if (!config.device.empty()) return config.device;
@@ -249,7 +249,7 @@ absl::Status ServedModel::CheckBatching() {
   return absl::OkStatus();
 }
 
-// What the configuration says of inputs and outputs must be so.
+// Checks the inputs and outputs that the configuration declares against the model's.
 absl::Status ServedModel::CheckDeclared() {
   for (const auto& [what, declared, tensors] :
        {std::tuple{"input", &config_.inputs, &metadata_.inputs},
@@ -271,8 +271,8 @@ absl::Status ServedModel::CheckDeclared() {
   return absl::OkStatus();
 }
 
-// Plans the largest batch where nothing but the first axis is open. Examples are zeros: that these
-// are no values the model likes is no reason against it.
+// Plans the largest batch if nothing but the first axis is open. The examples are zeros; a failure
+// because the model does not accept zeros is ignored.
 absl::Status ServedModel::PrepareLargest() {
   Model::Inputs examples;
   for (const TensorMetadata& t : metadata_.inputs) {
@@ -318,7 +318,7 @@ absl::Status ServedModel::PrepareLargest() {
   return promises_->Make(this, session_, std::max<int64_t>(config_.max_batch, 1), most);
 }
 
-// One run of the report's lines: "NODE (OP): DEVICE  REASON".
+// Counts the nodes of each device, from lines of the report: "NODE (OP): DEVICE  REASON".
 absl::Status ServedModel::CountPlacement() {
   for (const InstanceGroup& group : config_.instances) {
     const auto text = model_.Placement(config_.signature, group.device);
@@ -334,7 +334,7 @@ absl::Status ServedModel::CountPlacement() {
   return absl::OkStatus();
 }
 
-// Brings the inputs into the signature's order and names all outputs.
+// Orders the inputs as in the signature, and fills in the names of all outputs.
 absl::Status ServedModel::CheckRequest(InferRequest& request) const {
   std::vector<NamedTensor> ordered;
   for (const TensorMetadata& declared : metadata_.inputs) {
@@ -378,7 +378,7 @@ absl::Status ServedModel::CheckRequest(InferRequest& request) const {
   return absl::OkStatus();
 }
 
-// Replaces 0 by the model's default.
+// Replaces a priority of 0 by the model's default.
 absl::Status ServedModel::CheckPriority(InferRequest& request) const {
   const auto levels = static_cast<uint64_t>(config_.priority_levels);
   if (request.priority == 0) request.priority = static_cast<uint64_t>(config_.default_priority);
@@ -473,7 +473,7 @@ absl::StatusOr<std::vector<Tensor>> ServedModel::Run(const std::string& device,
   std::vector<Tensor> tensors;
   for (const std::string& name : outputs) {
     auto tensor = variable(name) ? model_.ReadVariable(name.substr(kVariableKey.size()))
-                                 : (*result)[name].Share();  // without the other outputs
+                                 : (*result)[name].Share();  // drops the other outputs
     if (!tensor.ok()) return FromEngine(tensor.status(), StrCat("'", name, "'"));
     tensors.push_back(*std::move(tensor));
   }

@@ -25,14 +25,14 @@ TensorMetadata* Named(std::vector<TensorMetadata>& tensors, const std::string& n
   return found == tensors.end() ? nullptr : &*found;
 }
 
-// Sizes that are known on both sides must be the same.
+// Sizes that are known on both sides must be equal.
 bool Agree(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](int64_t x, int64_t y) { return x < 0 || y < 0 || x == y; });
 }
 
-// The sizes of a state, those that are open -1: what both tensors and the configuration say,
-// without the batch's axis where requests are joined.
+// The sizes of a state as far as both tensors and the configuration state them, -1 for open ones;
+// without the batch axis if requests are joined.
 absl::StatusOr<std::vector<int64_t>> DimsOf(const DeclaredState& state, const TensorMetadata& input,
                                             const TensorMetadata& output, bool joins) {
   std::vector<std::vector<int64_t>> known;
@@ -131,8 +131,8 @@ absl::StatusOr<StateTensor> FindVariable(const Model& model, const std::vector<T
   }
   auto value = model.ReadVariable(name);
   if (!value.ok()) return FromEngine(value.status(), StrCat("variable '", name, "'"));
-  // Where no graph changes the variable, the first value makes those that read it compile again:
-  // now, and not in the first request.
+  // If no graph changes the variable, assigning it causes the graphs that read it to be compiled
+  // again. That is done now, and not in the first request.
   const absl::Status assigned = FromEngine(model.AssignVariable(name, *value));
   if (!assigned.ok()) return assigned;
   const std::string key = StrCat(kVariableKey, name);

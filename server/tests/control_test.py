@@ -133,8 +133,8 @@ WRONG = [("[]", "must be a list of"), ("[{name: start}]", "must be a list of"), 
          ("[{name: id, control: [{kind: CONTROL_SEQUENCE_CORRID, data_type: TYPE_FP32}]}]", "needs a data_type"),
          ("[{name: id, control: [{kind: CONTROL_SEQUENCE_CORRID, data_type: TYPE_INT64}]}]", "declared as TYPE_INT64; the model's is TYPE_UINT64"),
          ("[{name: start, control: [{int32_false_true: [0, 1]}]}]", "declared as TYPE_INT32; the model's is TYPE_FP32"),
-         ("[{name: nobody, control: [{fp32_false_true: [0, 1]}]}]", "'nobody'.* is no input"),
-         ("[{name: s, control: [{fp32_false_true: [0, 1]}]}]", "'s'.* is no input"),
+         ("[{name: nobody, control: [{fp32_false_true: [0, 1]}]}]", "'nobody'.* is not an input"),
+         ("[{name: s, control: [{fp32_false_true: [0, 1]}]}]", "'s'.* is not an input"),
          ("[{name: start, control: [{fp32_false_true: [0, 1]}]}, {name: x, control: [{fp32_false_true: [0, 1]}]}]", "two inputs for")]
 
 

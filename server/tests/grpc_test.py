@@ -82,7 +82,7 @@ def test_contents_that_do_not_fit_are_refused(stub):
             stub.ModelInfer(request)
         assert failure.value.code() == plain.StatusCode.INVALID_ARGUMENT
         assert match in failure.value.details()
-    fails("no INT8", values=[1, 128])
+    fails("not INT8", values=[1, 128])
     fails("has 3 bytes of data", values=[1, 2, 3])
     fails("shape that is too large", shape=[2**62, 2**62])
     fails("-1 in its shape", shape=[-1])

@@ -162,7 +162,7 @@ def test_bodies_that_are_none(tmp_path, start):
     models.affine(tmp_path, "a")
     server = start(tmp_path, "--load-files", "4")
     load = "/v2/repository/models/b/load"
-    for body, why in (({"parameters": {"config": "{}", "file:1/model.onnx": "%%%"}}, "is no base64"),
+    for body, why in (({"parameters": {"config": "{}", "file:1/model.onnx": "%%%"}}, "is not base64"),
                       ({"parameters": {"config": "{}", "file:1/model.onnx": 5}}, "must be a text"),
                       ({"parameters": {"config": "{}", "file:1/model.onnx": ["x"]}}, "not lists"),
                       ({"parameters": {"config": {}}}, "not lists|must be a text"), ({"parameters": []}, "not lists"),

@@ -1,4 +1,4 @@
-// Keeps samples of memory.
+// Keeps samples of memory use.
 #include "server/watch/history.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Lines of JSON, one after the other.
+// Writes log events as lines of JSON.
 #include "server/watch/log.h"
 
 #include <cerrno>
@@ -20,7 +20,7 @@ std::string Now() {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::Now(), absl::UTCTimeZone());
 }
 
-// Bytes of clients never break the line: what is no UTF-8 is replaced.
+// Invalid UTF-8 in bytes from clients is replaced, so that a line is always valid.
 std::string Line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -30,7 +30,7 @@ Severity SeverityOf(const std::string& what) {
   return what == "interrupted" ? Severity::kWarning : Severity::kInfo;
 }
 
-// What the engine calls information is for who asks: where memory is and which node runs elsewhere.
+// The engine's information messages, such as memory use and placement, are verbose here.
 Severity SeverityOf(oncilla_log_level level) {
   if (level == ONCILLA_LOG_ERROR) return Severity::kError;
   return level == ONCILLA_LOG_WARNING ? Severity::kWarning : Severity::kVerbose;

@@ -1,4 +1,4 @@
-// Settings by name.
+// Reads and writes settings of the log by name.
 #include "server/watch/log_settings.h"
 
 #include "server/core/text.h"
@@ -20,7 +20,7 @@ absl::Status ReadFlag(const std::string& name, const LogSettings::Value& value, 
   return absl::OkStatus();
 }
 
-// A text that can be one alone, or nothing.
+// Accepts a setting that has only one possible value, or an empty string.
 absl::Status OnlyText(const std::string& name, const LogSettings::Value& value,
                       const std::string& only, const char* why) {
   const std::string* given = std::get_if<std::string>(&value);

@@ -6,7 +6,7 @@
 namespace oncilla::server {
 namespace {
 
-// Metrics one after the other, with the lines of each together, as the format requires.
+// Writes metrics one after the other, with the lines of each together, as the format requires.
 class Text {
  public:
   void Family(const char* name, const char* type, const char* help) {
@@ -34,7 +34,7 @@ class Text {
   std::string text_;
 };
 
-// Names of models contain no character that needs an escape.
+// Names of models contain no characters that need to be escaped.
 std::string LabelsOf(const ModelStatistics& model) {
   return StrCat("model=\"", model.name, "\",version=\"", model.version, "\"");
 }

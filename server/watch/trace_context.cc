@@ -1,4 +1,4 @@
-// Parses a traceparent and makes the id of a span.
+// Parses a traceparent header and makes the id of a span.
 #include "server/watch/trace_context.h"
 
 #include <algorithm>

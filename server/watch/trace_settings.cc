@@ -1,4 +1,4 @@
-// Reads and writes settings by name.
+// Reads and writes settings of traces by name.
 #include "server/watch/trace_settings.h"
 
 #include "server/core/text.h"
@@ -98,7 +98,7 @@ bool TraceSettings::Take(const std::string& model) {
   };
   if (!of(&Scope::timestamps, false)) return false;
   if ((own != nullptr ? own : &server_)->seen++ % of(&Scope::rate, kDefaultRate) != 0) return false;
-  // The count is consumed where it was set.
+  // The count is decremented where it was set.
   std::optional<int64_t>& left = own != nullptr && own->count ? own->count : server_.count;
   if (!left || *left == kAllRequests) return true;
   if (*left == 0) return false;

@@ -183,7 +183,7 @@ class RunQuickstart(CliTest):
         for name, label in (("coffee", "espresso"), ("chelsea", "tiger cat")):
             data = json.loads((self.dir / f"out/{name}/label.json").read_text())
             self.assertEqual(data["data"][0], label)
-        for bad, says in (("{}", "no JSON list"), ('[{"input": {}}]', "did you mean 'inputs'"),
+        for bad, says in (("{}", "not a JSON list"), ('[{"input": {}}]', "did you mean 'inputs'"),
                           ('[{"outputs": "x"}]', "wrong type")):
             self.fails(9, "run", MODEL, "--steps", self.write("bad.json", bad), says=[says])
 
@@ -524,7 +524,7 @@ class Bench(CliTest):
         self.fails(2, "run", MODEL, "--random", "--shape", "image=axb", says=["--shape: 'axb'"])
         self.fails(2, "run", MODEL, "--random", "--memory-limit", "12XB", says=["--memory-limit: '12XB'"])
         self.fails(2, "run", MODEL, "--random", "--memory-limit", "999999999999GB", says=["below 2^63"])
-        self.fails(2, "bench", MODEL, "--duration", "nan", says=["'nan' is no number of seconds"])
+        self.fails(2, "bench", MODEL, "--duration", "nan", says=["'nan' is not a number of seconds"])
         plain = self.dir / "plain"
         plain.write_text("")
         self.fails(2, "cache", "list", "--cache-dir", plain, says=["is a file"])

@@ -104,7 +104,7 @@ class TuneTest(cli_test.CliTest):
         self.change(lambda row, layer: layer.update(choice="ROWS=4096 TILES=-1"))
         out = self.kernels()
         self.assertNotIn("tuned", out.stdout)
-        self.assertEqual(out.stderr.count("'ROWS=4096 TILES=-1' is no choice for 'panels"), 2)
+        self.assertEqual(out.stderr.count("'ROWS=4096 TILES=-1' is not a choice for 'panels"), 2)
         self.assertEqual(self.answer(), generic)
         self.change(lambda row, layer: layer.update(choice=5))
         out = self.kernels()

@@ -1,12 +1,12 @@
-// kernel_plan: what a model would launch on OpenCL devices that are not there, as JSON.
+// kernel_plan: the launches of a model on OpenCL devices that are not present, as JSON.
 //
 //   kernel_plan MODEL --device rtx3060.. [--shape x=8x3x224x224].. [--programs FOLDER]
 //
-// The model is compiled and planned as in a session whose preferred device is the simulated one
-// (backends/opencl/simulated), beside the CPU; nothing runs. The programs of all launches are
-// written to FOLDER as the driver would get them, named by their contents. The plan ends at what
-// only a run can tell: sizes that depend on data, and the bodies of loops and branches. The
-// document then says "complete": false.
+// The model is compiled and planned as in a session that has the CPU and, as its preferred device,
+// the simulated one (backends/opencl/simulated); nothing runs. The programs of all launches are
+// written to FOLDER in the form that the driver would get, named by their contents. The plan ends
+// where only a run can know more: at sizes that depend on data, and at the bodies of loops and
+// branches. The document then has "complete": false.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -38,7 +38,7 @@ int64_t BytesRead(const opencl::In& in, const SimulatedKernel& kernel) {
   return in.bytes > 0 ? in.bytes : std::max<int64_t>(whole - in.offset, 0);
 }
 
-// Bytes that the arguments let a kernel read or write; an operand that is given twice counts once.
+// Bytes that the arguments let a kernel read or write; an operand that is passed twice counts once.
 struct Traffic {
   int64_t read = 0, written = 0;
 };
@@ -89,8 +89,8 @@ bool ReadsSeldom(const Dispatch& d) {
 // The launch of a node that does the computing: the one with the most trips of all its work-items.
 size_t Heaviest(const opencl::Recipe& recipe) {
   const auto trips = [](const Dispatch& d) {
-    // A launch that reads an operand seldom rarely runs its longest loop, so that loop does not
-    // count.
+    // A launch that seldom reads an operand rarely runs its longest loop, so that loop is not
+    // counted.
     int64_t items = ReadsSeldom(d) ? 1 : std::max<int64_t>(d.longest_loop, 1);
     for (int64_t size : d.global) items = SaturatingMul(items, size);
     return items;
@@ -189,7 +189,7 @@ Status WriteLaunch(JsonWriter& json, const Node& node, const NodeWork& work,
   return Status();
 }
 
-// The CPU that every session has, its thread pool, and a simulated device beside it.
+// The CPU that every session has, its thread pool, and a simulated device.
 struct Machine {
   Machine(const opencl::SimulatedRecord& record, ThreadPool& threads) : simulated(record) {
     std::vector<std::string> notes;
@@ -246,7 +246,7 @@ Status WritePlan(JsonWriter& json, const opencl::SimulatedRecord& record, const 
   json.Field("complete", plan.complete && compiled.functions.empty());
   json.Field("operations", Whole(work.operations));
   json.Field("copied_bytes", plan.copied_bytes()).Field("arena_bytes", plan.arena_bytes(1));
-  json.Key("elsewhere").Open('[');  // what the device does not run, and why
+  json.Key("elsewhere").Open('[');  // nodes that the device does not run, with the reasons
   for (const NodePlacement& node : compiled.placement.nodes) {
     if (node.device == 1 || node.reason == PlacementReason::kShapes) continue;
     json.Open('{').Field("node", node.node).Field("op", node.op);

@@ -1,5 +1,5 @@
-// The stage says whose fault a failure is, and the code what kind it is. Where both matter, the
-// order below decides.
+// The exit code follows from the stage, which says who caused a failure, and from the code, which
+// says what kind it is. If both apply, the order of the checks below decides.
 #include "tools/oncilla/exit_code.h"
 
 #include <cstdio>
@@ -33,7 +33,7 @@ int ExitCodeOf(const Status& status) {
                ? kExitModel
                : kExitDevice;
   }
-  // A driver that fails in the middle of a run is a problem of the device, whatever the data were.
+  // A driver that fails during a run is a problem of the device, not of the data.
   return Details(status).driver_code ? kExitDevice : kExitFailed;
 }
 

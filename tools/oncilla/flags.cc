@@ -254,7 +254,7 @@ Result<Shape> ParseShape(std::string_view text, std::string_view flag) {
   for (const std::string& part : SplitAt(text, 'x')) {
     int64_t size = 0;
     if (!ParseWhole(part, size) || size < 0) {
-      return BadOption(flag, ": '", text, "' is no shape such as 1x224x224x3");
+      return BadOption(flag, ": '", text, "' is not a shape such as 1x224x224x3");
     }
     shape.push_back(size);
   }
@@ -267,7 +267,7 @@ Result<Shape> ParseShape(std::string_view text, std::string_view flag) {
 Result<int64_t> ParseBytes(std::string_view text, std::string_view flag) {
   if (const auto bytes = BytesFromText(text)) return *bytes;
   return BadOption(flag, ": '", text,
-                   "' is no number of bytes below 2^63; units are k, M, G, T and KiB, MiB, ..");
+                   "' is not a number of bytes below 2^63; units are k, M, G, T and KiB, MiB, ..");
 }
 
 Result<std::vector<double>> ParseNumbers(std::string_view text, std::string_view flag) {
@@ -276,7 +276,7 @@ Result<std::vector<double>> ParseNumbers(std::string_view text, std::string_view
   for (const std::string& part : SplitAt(text, ',')) {
     double value = 0;
     if (!ParseWhole(part, value) || !std::isfinite(value)) {
-      return BadOption(flag, ": '", part, "' is no number");
+      return BadOption(flag, ": '", part, "' is not a number");
     }
     numbers.push_back(value);
   }

@@ -1,4 +1,4 @@
-// Every input has one source: --input goes before --input-dir, which goes before --random.
+// Finds the value of each input: --input takes precedence over --input-dir, and that over --random.
 #include "tools/oncilla/inputs.h"
 
 #include <CLI/CLI.hpp>
@@ -14,7 +14,7 @@
 namespace oncilla::tool {
 namespace {
 
-// What may stand to the left of '=': the inputs, also without ":0" where that is unambiguous.
+// The names that may be given before '=': the inputs, also without ":0" if that is unambiguous.
 std::vector<std::string> Spellings(const Signature& signature) {
   std::vector<std::string> names;
   for (const TensorInfo& info : signature.inputs) {
@@ -24,12 +24,12 @@ std::vector<std::string> Spellings(const Signature& signature) {
   return names;
 }
 
-// The values of NAME=VALUE flags by full name; a name that is given twice is refused.
+// The values of NAME=VALUE flags by full name; a repeated name is refused.
 Result<std::map<std::string, std::string>> ByName(const std::vector<std::string>& assignments,
                                                   const Signature& signature,
                                                   std::string_view flag) {
   std::map<std::string, std::string> out;
-  if (assignments.empty()) return out;  // asked for each input: no list of all of them
+  if (assignments.empty()) return out;  // called for each input: make no list of all of them
   const std::vector<std::string> names = Spellings(signature);
   for (const std::string& text : assignments) {
     auto split = SplitAssignment(text, names, "input");
@@ -69,7 +69,7 @@ const TensorInfo* Find(const Signature& signature, const std::string& name) {
   return nullptr;
 }
 
-// Compares type and shape with those that the model declares; the refusal states both.
+// Compares type and shape with the model's declaration; the refusal states both.
 Status CheckFits(const TensorInfo& info, const Tensor& tensor, const std::string& source) {
   if (tensor.is_list()) return {};  // its elements were compared when they were read
   const bool dtype = info.dtype == DType::kInvalid || info.dtype == tensor.dtype();
@@ -180,7 +180,8 @@ Result<Inputs> GatherInputs(const Signature& signature, const std::vector<std::s
   int photos = 0;
   for (const std::string& name : needed) {
     const TensorInfo* info = Find(signature, name);
-    if (!info) return BadOption("the run needs '", name, "', which is no input of the signature");
+    if (!info)
+      return BadOption("the run needs '", name, "', which is not an input of the signature");
     InputWish wish{name, info->dtype, info->shape, info->kind};
     if (auto it = shapes.find(name); it != shapes.end()) {
       ONCILLA_ASSIGN(wish.shape, SettledShape(*info, flags, signature));

@@ -1,4 +1,4 @@
-// Splits from the right, and spells names byte by byte.
+// Splits NAME=VALUE from the right, and encodes names for files byte by byte.
 #include "tools/oncilla/names.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The oncilla program: finds the command, parses its flags, turns its outcome into an exit code.
+// The oncilla program: finds the command, parses its flags, and turns its outcome into an exit
+// code.
 #include "tools/oncilla/program.h"
 
 #include <fcntl.h>
@@ -67,8 +68,8 @@ Status UsageError(const CLI::App& app, const CLI::ParseError& error) {
     const std::vector<std::string> more = app.remaining();
     rest.insert(rest.end(), more.begin(), more.end());
   }
-  // An unknown flag explains the errors that follow from it (its value taken for the model, for
-  // one).
+  // An unknown flag explains the errors that follow from it, for example when its value is taken
+  // for the model.
   for (const std::string& word : rest) {
     if (word.size() < 2 || word[0] != '-') continue;
     const std::string flag = word.substr(0, word.find('='));
@@ -103,9 +104,9 @@ std::string CommandName(const CLI::App& app) {
   return name;
 }
 
-// Opens standard streams that the caller closed: otherwise files of our own would get their
-// numbers, and what is printed would go there. They are opened in the wrong direction, so that
-// using one fails as on a closed stream.
+// Opens standard streams that the caller closed. Otherwise files opened later would get their
+// numbers, and printed text would go to these files. The streams are opened in the wrong direction,
+// so that using one fails as on a closed stream.
 void HoldStandardStreams() {
   for (int fd = 0; fd < 3; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
@@ -114,7 +115,7 @@ void HoldStandardStreams() {
 }
 
 int Main(int argc, char** argv) {
-  std::setlocale(LC_CTYPE, "");  // for what the terminal can show; numbers stay as in C
+  std::setlocale(LC_CTYPE, "");  // determines what the terminal can show; numbers stay as in C
   HandleInterrupts();
   CLI::App app("Runs TensorFlow, TFLite and ONNX models on OpenCL devices and on the CPU.",
                "oncilla");

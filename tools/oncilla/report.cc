@@ -1,4 +1,4 @@
-// Numbers are shown with as many digits as tell floats apart.
+// Prints results. Numbers are shown with as many digits as distinguish floats.
 #include "tools/oncilla/report.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::string Number(double value) {
   return text;
 }
 
-// `count` elements from `begin` on; of packed elements, `begin` is at a whole byte.
+// `count` elements from `begin` on; for packed elements, `begin` is at a whole byte.
 Tensor Part(const Tensor& tensor, int64_t begin, int64_t count) {
   TensorDesc desc{tensor.dtype(), {count}};
   const int64_t first = begin * BitsOf(tensor.dtype()) / 8;
@@ -100,7 +100,7 @@ std::string PrintTensor(const std::string& name, const Tensor& tensor) {
   if (count > kShownNumbers) {
     double least = INFINITY, most = -INFINITY, sum = 0;
     int64_t numbers = 0;
-    constexpr int64_t kPiece = 1 << 16;  // a result may be most of what there is of memory
+    constexpr int64_t kPiece = 1 << 16;  // a result may take most of the memory
     for (int64_t begin = 0; begin < count; begin += kPiece) {
       const auto piece = ToDoubles(Part(tensor, begin, std::min(count - begin, kPiece)));
       for (const double v : piece.value_or(std::vector<double>())) {

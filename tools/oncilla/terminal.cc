@@ -1,4 +1,5 @@
-// The signal handler only removes files, writes and exits, all of which a handler may do.
+// Progress, bars and signals. The signal handler only removes files, writes and exits, which are
+// all safe in a handler.
 #include "tools/oncilla/terminal.h"
 
 #include <langinfo.h>
@@ -19,7 +20,7 @@ namespace {
 volatile sig_atomic_t g_busy = 0, g_pending = 0;
 
 [[noreturn]] void Leave(int signal) {
-  RemoveTemporaryFiles();  // drafts, and the mark that a driver is at work: this is no crash
+  RemoveTemporaryFiles();  // drafts, and the driver's mark, since this is no crash
   constexpr char kLine[] = "oncilla: error: interrupted\n";
   (void)!write(STDERR_FILENO, kLine, sizeof(kLine) - 1);
   _exit(128 + signal);
@@ -98,7 +99,7 @@ void HandleInterrupts() {
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
     sigaction(signal, &action, nullptr);
   }
-  // A file that would grow beyond its limit then gives an error in the write instead of ending the
+  // A write that would exceed the limit on file sizes then returns an error instead of ending the
   // program.
   ::signal(SIGXFSZ, SIG_IGN);
 }

@@ -1,4 +1,4 @@
-// The facts come from the compiler, the build system and the headers themselves.
+// Version information from the compiler, the build system and headers.
 #include "tools/oncilla/version.h"
 
 #include <jpeglib.h>

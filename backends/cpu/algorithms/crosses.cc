@@ -14,15 +14,15 @@ namespace {
 
 using Tensors = Result<std::vector<Tensor>>;
 
-// A column's features one after the other. Rows without features, of which a shape may state any
-// number, take no room.
+// A column's features in one list. Rows without features take no memory, since a shape may state
+// any number of them.
 struct Column {
   Tensor values;
   int64_t rows = 0;
   IntList filled;  // the rows that have features, in ascending order
   IntList begins;  // where the features of each begin, and the end of the last
 
-  // The features of a row: from the first to before the last.
+  // The range of a row's features.
   std::pair<int64_t, int64_t> Of(int64_t row) const {
     const auto at = std::lower_bound(filled.begin(), filled.end(), row);
     if (at == filled.end() || *at != row) return {0, 0};
@@ -125,7 +125,7 @@ Tensors FeatureCross(const FeatureCrossAttrs& attrs, const NodeView&, std::span<
     most = std::max(most, count);
     ONCILLA_TRY(growth.Add(SaturatingMul(count, int64_t{3 * sizeof(int64_t)})));
     ONCILLA_TRY(look.Go(std::ssize(columns)));
-    auto chosen = features;  // the first of each is what the next combination takes
+    auto chosen = features;  // the first feature of each column, as the next combination
     for (int64_t k = 0; k < count; ++k) {
       uint64_t hash = static_cast<uint64_t>(attrs.key);
       std::string text;

@@ -23,8 +23,8 @@ template <class T>
 using MatrixOf = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
 using Matrix = MatrixOf<double>;
 
-// `count` numbers of an input from its number `first` on. Eigen's functions are compiled for double
-// alone: they cost a compiler minutes, so types of tensors end here and in Write.
+// Reads `count` numbers of an input, from number `first` on. Eigen's functions are compiled only
+// for double, because they take minutes to compile, so tensors are converted here and in Write.
 void Read(const Args& args, int input, int64_t first, int64_t count, double* numbers) {
   DispatchDType(args.in(input).dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.In<T>(input) + first;
@@ -56,8 +56,8 @@ Status RequireFinite(const Matrix& m) {
   return InvalidArgument("the matrix holds numbers that are not finite");
 }
 
-// fn(matrix) for each square matrix of input 0, pairs of whose numbers are complex ones if Scalar
-// is; NaN where one is not finite.
+// Applies fn to each square matrix of input 0. If Scalar is complex, pairs of numbers are complex
+// ones. The result is NaN for a matrix with a number that is not finite.
 template <class Scalar, class F>
 Status MapMatrices(const Args& args, F&& fn) {
   constexpr int kParts = sizeof(Scalar) / sizeof(double);
@@ -96,8 +96,8 @@ Status ForEach(const Args& args, F&& fn) {
 }
 
 // The principal logarithm by inverse scaling and squaring (Kenney and Laub, 1989): square roots of
-// the Schur form until it is near the identity, then a Pade approximant. NaN where there is none:
-// Eigen's own function takes roots of a singular matrix for ever.
+// the Schur form until it is near the identity, then a Pade approximant. NaN if there is no
+// logarithm; Eigen's own function does not terminate for a singular matrix.
 using ComplexMatrix = MatrixOf<std::complex<double>>;
 ComplexMatrix LogarithmOf(const ComplexMatrix& x) {
   constexpr int kDegree = 7, kMostRoots = 128;
@@ -194,7 +194,7 @@ Status SymmetricEigen(const SymmetricEigenAttrs& attrs, const Args& args) {
 Status MatrixSquareRoot(const NoAttrs&, const Args& args) {
   return ForEach(args, [&](int64_t k, const Matrix& x) -> Status {
     if (x.size() == 0) return Status();
-    // A real matrix has a real square root where its eigenvalues are real or in conjugate pairs and
+    // A real matrix has a real square root if its eigenvalues are real or in conjugate pairs and
     // none is negative.
     const Eigen::EigenSolver<Matrix> eigen(x, false);
     if (eigen.info() != Eigen::Success) return InvalidArgument("the eigenvalues do not converge");

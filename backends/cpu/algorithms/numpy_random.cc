@@ -1,4 +1,4 @@
-// What NumPy makes of the Mersenne twister's numbers.
+// NumPy's distributions of the numbers of a Mersenne twister.
 #include "backends/cpu/algorithms/numpy_random.h"
 
 #include <cmath>
@@ -25,8 +25,9 @@ double NumpyRandom::Normal() {
   return factor * y;
 }
 
-// By inversion, the rarer of the two answers being counted. The probability of the other one goes
-// through a logarithm, and what is left of a number beyond both of them draws again.
+// Draws whether an event of this chance occurs, by inversion: the rarer of the two answers is
+// counted. The probability of the other one is computed through a logarithm, and a number beyond
+// both is drawn again.
 bool NumpyRandom::Hit(double chance) {
   const bool rare = chance <= 0.5;
   const double p = rare ? chance : 1.0 - chance, q = 1.0 - p, none = std::exp(std::log(q));

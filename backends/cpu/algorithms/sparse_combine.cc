@@ -163,7 +163,7 @@ Tensors SparseReduce(const SparseReduceAttrs& attrs, const NodeView&, std::span<
     const int64_t *x = groups[static_cast<size_t>(a)], *y = groups[static_cast<size_t>(b)];
     return std::lexicographical_compare(x, x + groups.rank, y, y + groups.rank);
   });
-  // The entries of a group are adjacent now: where each group begins, and its indices in the
+  // The entries of a group are now adjacent. Find where each group begins, and its indices in the
   // output.
   IntList begins;
   for (size_t i = 0; i < order.size(); ++i) {

@@ -102,7 +102,8 @@ double BesselSeries(double x, int order) {
   return sum * std::exp(-x);
 }
 
-// The asymptotic series for large x, where it reaches full precision before it begins to diverge.
+// The asymptotic series for large x, for which it reaches full precision before it begins to
+// diverge.
 double BesselAsymptotic(double x, int order) {
   const double mu = 4.0 * order * order;
   double term = 1, sum = 1;
@@ -135,8 +136,8 @@ double Digamma(double x) {
   double result = 0;
   if (x <= 0) {
     if (x == std::floor(x)) return kNaN;
-    // The reflection formula. x is reduced by the nearest integer first, so that neither large x nor
-    // those near to a pole lose digits.
+    // The reflection formula. x is reduced by the nearest integer first, so that neither large x
+    // nor those near to a pole lose digits.
     const double part = x - std::nearbyint(x);
     result = -kPi / std::tan(kPi * part);
     x = 1 - x;

@@ -1,6 +1,6 @@
 // Random numbers of the gamma, Poisson and binomial distributions, in double and in the order of
-// TensorFlow's CPU kernels. Each output has a generator of its own, which draws again until a
-// number fits, so that any part of a result can be computed alone.
+// TensorFlow's CPU kernels. Each output has a separate generator, which draws again until a number
+// fits, so that any part of a result can be computed alone.
 #include "backends/cpu/algorithms/variates.h"
 
 #include <bit>
@@ -115,8 +115,8 @@ double StirlingTail(double k) {
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
 }
 
-// `chance` is at most 1/2. Where few successes are expected, sums of geometric numbers; otherwise
-// Hormann, "The generation of binomial random variates".
+// `chance` is at most 1/2. If few successes are expected, sums of geometric numbers are used;
+// otherwise Hormann, "The generation of binomial random variates".
 double Binomial(double count, double chance, bool many, Draws& draws) {
   if (!many) {
     double sum = 0;

@@ -1,7 +1,9 @@
-// The fast Conv for float and for 16-bit floats: one product per group, over an input padded once;
-// or Winograd's way, by groups of few channels, or depthwise.
+// The fast Conv for float and 16-bit floats. It is one matrix product per group over an input that
+// is padded once; or Winograd's algorithm; or a kernel for groups of few channels; or a depthwise
+// kernel.
 //
-// See engine/ops/nn/conv_product.h for how a convolution is a product; a 1x1 one is a plain one.
+// engine/ops/nn/conv_product.h explains how a convolution becomes a product; a 1x1 one is a plain
+// product.
 #include <algorithm>
 #include <atomic>
 #include <optional>
@@ -69,7 +71,7 @@ class GroupedConv : public CpuKernel {
   const Activation activation_;
 };
 
-// Packed: what the filter is packed as.
+// T is the type of the tensors, Packed that of the packed filter's elements.
 template <class T, class Packed = T>
 class ProductConv : public CpuKernel {
  public:
@@ -102,7 +104,7 @@ class ProductConv : public CpuKernel {
     return RunPacked(args, to);
   }
 
-  // With the panels of the filter.
+  // Runs with a filter that is packed in panels.
   Status RunPacked(const Args& args, const Packed* packed) const {
     auto* scratch = reinterpret_cast<T*>(args.scratch);
     Product<T, Packed> p = parts_.product<T, Packed>();
@@ -145,8 +147,8 @@ class ProductConv : public CpuKernel {
   const int64_t packed_elements_;
 };
 
-// A product of one pixel's channels each, which are multiplied by their sample's gate as they are
-// read.
+// A pointwise convolution as a product, in which the channels of each pixel are multiplied by their
+// sample's gate as they are read.
 class GatedProduct : public CpuKernel {
  public:
   GatedProduct(const NodeView& node, const WindowGeometry& g, Activation activation)
@@ -193,8 +195,8 @@ class GatedProduct : public CpuKernel {
   int64_t batch_ = 1;
 };
 
-// Winograd's way, on a filter that was transformed when it was packed; or, where it could not be,
-// the product.
+// Winograd's algorithm, with a filter that was transformed when it was packed. If the filter could
+// not be transformed, it was packed for the product instead, which is used then.
 class WinogradConv : public CpuKernel {
  public:
   WinogradConv(const NodeView& node, const WindowGeometry& g, Activation activation, int tile)
@@ -227,17 +229,18 @@ class WinogradConv : public CpuKernel {
   const Winograd winograd_;
   const Activation activation_;
   const ProductConv<float> direct_;
-  // What the packed filter is, which only it can tell: by the rule that it was packed by, until the
-  // first run has seen it. It is for descriptions alone.
+  // Whether the packed filter is that of the product. Only the filter itself can tell: until the
+  // first run has seen it, this is the result of the rule by which filters are packed. It is used
+  // only for descriptions.
   mutable std::atomic<bool> runs_direct_;
 };
 
-// By the filter alone: one input channel per group, and one filter for each.
+// Depends on the filter alone: one input channel per group, and one filter for each.
 bool IsDepthwise(const ConvAttrs& attrs, const Shape& filter) {
   return attrs.groups > 1 && filter[filter.rank() - 2] == 1 && filter.back() == attrs.groups;
 }
 
-// By the filter alone, too: several groups of few channels.
+// Depends on the filter alone: several groups of few channels.
 bool HasNarrowGroups(const ConvAttrs& attrs, const TensorDesc& filter) {
   return attrs.groups > 1 && filter.dtype == DType::kF32 &&
          AreNarrowGroups(filter.shape[filter.rank() - 2], filter.shape.back() / attrs.groups);
@@ -288,7 +291,8 @@ Result<CpuPacking> ConvPacking(const NodeView& node, int input) {
   if (const int tile = Winograd::TileFor(attrs, desc.shape);
       desc.dtype == DType::kF32 && tile != 0) {
     const WinogradFilter filter(tile, desc.shape[2], desc.shape[3]);
-    // Sizes that only become known later do not matter: the packed filter tells what it is.
+    // It does not matter here if sizes become known only later, since the packed filter states its
+    // form.
     const bool transformed = Winograd::Pays(desc.shape, node.outputs[0].shape);
     return CpuPacking{StrCat("winograd", tile, "p", PanelColumns(), transformed ? "" : " direct"),
                       filter.packed_bytes(transformed),
@@ -318,7 +322,8 @@ CpuPacking PanelPacking(const TensorDesc& filter, int64_t groups) {
   });
 }
 
-// By attributes and the filter alone, as packings are: pixel by pixel, of f32, nothing around them.
+// Depends on attributes and the filter alone, as packings must: a pointwise convolution in f32
+// without padding.
 static bool IsGatedProduct(const ConvAttrs& attrs, const Fact& filter) {
   const auto none = [](int64_t pad) { return pad == 0; };
   const Shape shape = filter.shape.ToShape();

@@ -1,15 +1,15 @@
-// The fast ConvTranspose for float and for 16-bit floats: one convolution of stride 1 for each
-// place that an output can have within a stride, each written where its outputs stand.
+// The fast ConvTranspose for float and 16-bit floats: one convolution of stride 1 for each position
+// of outputs within a stride, written to these outputs.
 //
-// Output o sees inputs (o + pad - k * dilation) / stride, for the taps k where this is whole. So
-// outputs with the same remainder r = (o + pad) % stride see the same taps, and from one to the
-// next they see neighbouring inputs:
+// Output o sees inputs (o + pad - k * dilation) / stride, for the taps k for which this is an
+// integer. Outputs with the same remainder r = (o + pad) % stride therefore see the same taps, and
+// from one such output to the next they see neighbouring inputs:
 //
 //   stride 2, kernel 4, pad 1:   o   0 1 2 3 4 5      r = 1: o = 0 2 4, taps 1 3
 //                                r   1 0 1 0 1 0      r = 0: o = 1 3 5, taps 0 2
 //
-// Along three axes that is a phase for each triple of remainders: a product over the padded input
-// (gemm.h), whose rows are the phase's outputs, `stride` apart in the result.
+// Along three axes there is a phase for each triple of remainders: a product over the padded input
+// (gemm.h) whose rows are the phase's outputs, `stride` apart in the result.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -28,15 +28,15 @@
 namespace oncilla::cpu {
 namespace {
 
-// More phases than that are left to plain code.
+// Plain code computes more phases than this.
 constexpr int64_t kMostPhases = 64;
 
 using Remainders = std::array<int64_t, kMaxSpatial>;
 
-// What attributes and the filter alone say, so that a packing can know it.
+// The phases as far as attributes and the filter determine them, as a packing must know them.
 class PhasedFilter {
  public:
-  // `filter`: [spatial.., out channels of a group, in channels], nothing of it empty.
+  // `filter` is [spatial.., out channels of a group, in channels], and not empty.
   static Result<PhasedFilter> Of(const ConvTransposeAttrs& attrs, const Shape& filter) {
     const int spatial = filter.rank() - 2;
     ONCILLA_ASSIGN(const WindowSpec spec, MakeWindowSpec(spatial, attrs.strides, attrs.dilations,
@@ -59,7 +59,7 @@ class PhasedFilter {
   }
   // Products of one column each, as depthwise filters have, would leave most of a tile empty.
   bool pays() const { return phases() <= kMostPhases && out_group_ > 1; }
-  // All that decides what is packed, beside the shape of the filter.
+  // Everything that decides what is packed, besides the shape of the filter.
   std::string name() const {
     std::string name = StrCat("phases g", groups_);
     for (const WindowAxis& axis : axis_) name += StrCat(' ', axis.stride, '/', axis.dilation);
@@ -89,7 +89,7 @@ class PhasedFilter {
     ForTaps(r, [&](int64_t, int64_t, int64_t) { ++taps; });
     return taps * in_group();
   }
-  // Of all phases and groups, which stand one after the other.
+  // The size of all phases and groups, which are packed one after the other.
   template <class Packed>
   int64_t PackedElements() const {
     int64_t elements = 0;
@@ -130,7 +130,8 @@ class PhasedFilter {
   int64_t groups_ = 1, out_group_ = 1, in_channels_ = 1;
 };
 
-// Where phases begin, and the input with the zeros that they need around it.
+// The first output and the products of each phase, and the input with the zeros around it that they
+// need.
 class Phases {
  public:
   struct Phase {
@@ -145,7 +146,7 @@ class Phases {
   static Phases Of(const PhasedFilter& filter, const WindowGeometry& g) {
     Phases all;
     all.Pad(filter, g);
-    // More than any memory: scratch will be refused.
+    // Larger than any memory, so that the scratch will be refused.
     if (all.padding_.in_floats == std::numeric_limits<int64_t>::max()) return all;
     int64_t packed = 0;
     for (int64_t i = 0; i < filter.phases(); ++i) {
@@ -172,7 +173,7 @@ class Phases {
                          [](int64_t t, const Phase& phase) { return t < phase.first_task; });
     return *(after - 1);
   }
-  // The input as FillPadded takes it, and how it is padded.
+  // The input in the form that FillPadded takes, and its padding.
   const WindowGeometry& input() const { return input_; }
   const ConvProduct& padding() const { return padding_; }
   int64_t padded_elements() const { return padding_.pads ? padding_.in_floats : 0; }
@@ -216,7 +217,7 @@ class Phases {
     }
   }
 
-  // False where no output has these remainders.
+  // Returns false if no output has these remainders.
   bool Place(const PhasedFilter& filter, const WindowGeometry& g, const Remainders& r,
              Phase* phase) const {
     Remainders o, count;
@@ -312,7 +313,8 @@ class PhasedConvTranspose : public CpuKernel {
   const int64_t in_group_;
 };
 
-// Which of the ways a node goes, by attributes and the filter alone, as packings do.
+// The way in which a node is computed. It depends on attributes and the filter alone, as packings
+// do.
 struct Way {
   bool folds = false, depthwise = false;
   std::optional<PhasedFilter> phased;  // none of them: plain code

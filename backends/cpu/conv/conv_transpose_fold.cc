@@ -1,4 +1,5 @@
-// ConvTranspose of few output channels.
+// ConvTranspose with few output channels: one product for all taps of a line of the input, whose
+// columns are then added to the output lines that they belong to.
 #include "backends/cpu/conv/conv_transpose_fold.h"
 
 #include <algorithm>
@@ -9,14 +10,14 @@
 namespace oncilla::cpu {
 namespace {
 
-// What a worker holds of the product, in floats: half of a second cache.
+// The most floats of a product that a worker holds: half of a second-level cache.
 constexpr int64_t kStripFloats = 64 << 10;
 
-// Rounded up where a is not negative; else at most 0.
+// a / b rounded up for a >= 0; at most 0 for negative a.
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// A filter as products: one for each group and each tap of the depth, whose columns are the taps
-// of height and width times the output channels.
+// The filter as operands of products: one product for each group and each tap of the depth. Its
+// columns are the taps of height and width times the output channels.
 struct FoldedFilter {
   FoldedFilter(const Shape& filter, int64_t groups)
       : groups(groups), out_group(filter[filter.rank() - 2]), in_channels(filter.back()) {
@@ -38,8 +39,8 @@ class FoldedConvTranspose : public CpuKernel, public SharesScratch {
       : CpuKernel(node), g_(g), filter_(node.inputs[1].desc().shape, g.groups) {
     const WindowAxis& height = g.axis[1];
     line_floats_ = SaturatingMul(g.axis[2].out, filter_.columns);
-    // Lines of the input at a strip's borders are multiplied for both strips: it has some times as
-    // many as that.
+    // Lines of the input at the border of two strips are multiplied in both, so a strip has several
+    // times as many lines as that.
     const int64_t shared = CeilDiv(height.extent(), height.stride);
     const int64_t fit = kStripFloats / std::max<int64_t>(1, line_floats_);
     const int64_t lines = std::min(std::max(fit, 4 * shared), height.out + shared) - shared;
@@ -121,8 +122,8 @@ class FoldedConvTranspose : public CpuKernel, public SharesScratch {
     }
   }
 
-  // Adds one tap of the height, of a line of the input, to the line of the output that it belongs
-  // to.
+  // Adds the products of one line of the input, for one tap of the height, to the output line that
+  // they belong to.
   void FoldLine(const float* products, float* y) const {
     const WindowAxis& width = g_.axis[2];
     const int64_t columns = filter_.columns, channels = filter_.out_group;

@@ -1,9 +1,10 @@
-// The fast DeformConv for float: the taps of a strip of output pixels are read between pixels of
-// the input into rows, vectors of channels at a time, and the rows multiplied by the filter.
+// The fast DeformConv for float. For a strip of output pixels, the taps are interpolated between
+// pixels of the input into rows, with vectors of channels, and the rows are multiplied by the
+// filter.
 //
 //   x[N, H, W, C]  --offsets, mask-->  rows[pixels of the strip][taps][C]  --filter-->  y
 //
-// A strip is as long as its rows fit into a part of a second-level cache.
+// A strip is as long as its rows fit into a part of the second-level cache.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/conv/deform_conv.cc"
 // clang-format off
@@ -26,7 +27,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-// The four pixels around a position, and how much each counts; those outside the image count 0.
+// The four pixels around a position, and the weight of each; pixels outside the image have weight
+// 0.
 struct Corners {
   const float* at[4];
   float weight[4];
@@ -52,8 +54,8 @@ inline Corners CornersOf(const DeformPlaces& p, const float* image, double row, 
   return corners;
 }
 
-// Channels [begin, end) of a tap. Pixels outside are left out: what stands at their weights of 0
-// could be infinite.
+// Interpolates channels [begin, end) of a tap. Pixels outside the image are skipped: the memory at
+// their addresses could hold an infinity, whose product with 0 is NaN.
 HWY_INLINE void Blend(const Corners& corners, int64_t begin, int64_t end, float* to) {
   const Floats d;
   for (int64_t c = begin; c < end; c += kLanes) {
@@ -66,7 +68,7 @@ HWY_INLINE void Blend(const Corners& corners, int64_t begin, int64_t end, float*
   }
 }
 
-// The rows of pixels [begin, end), of which the first stands at `to`.
+// Writes the rows of pixels [begin, end) to `to`.
 void ReadTaps(const DeformPlaces& p, int64_t begin, int64_t end, float* to) {
   const WindowAxis &height = p.axes[0], &width = p.axes[1];
   const int64_t taps = p.taps(), each = p.channels / p.offset_groups;
@@ -150,7 +152,7 @@ class DeformProduct : public CpuKernel {
   }
 
  private:
-  // The products of all groups, of `count` rows.
+  // Computes the products of all groups for `count` rows.
   void Multiply(const Args& args, const float* rows, int64_t first, int64_t count) const {
     Product<float> all;
     static_cast<ProductSizes&>(all) = sizes_;
@@ -177,7 +179,7 @@ class DeformProduct : public CpuKernel {
   ProductSizes sizes_;  // without taps and the number of rows
 };
 
-// By the filter alone, as packings are.
+// Depends on the filter alone, as packings do.
 bool IsFastDeformConv(const Fact& filter) {
   return filter.constant && filter.dtype == DType::kF32 && filter.desc().elements() > 0;
 }

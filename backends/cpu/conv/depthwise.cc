@@ -1,9 +1,9 @@
 // Depthwise convolution by output rows, once per instruction set.
 //
 // A row is computed one vector of channels after the other, over all its pixels. Neighbouring
-// pixels share loads of inputs and weights where the window is three wide and inside the input
-// (ThreeWide; ThreeWidePair for two rows at once), or five wide (FiveWide); all other pixels are
-// computed four at a time (FourPixels) or one (OnePixel). Taps outside the input are left out
+// pixels share loads of inputs and weights if the window is three wide and inside the input
+// (ThreeWide; ThreeWidePair for two rows at once), or five wide (FiveWide). All other pixels are
+// computed four at a time (FourPixels) or singly (OnePixel). Taps outside the input are skipped
 // rather than multiplied by zero, which would turn infinities into NaN.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/conv/depthwise.cc"
@@ -24,7 +24,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-// What a row of outputs needs. T is the type in memory.
+// The operands of one row of outputs. T is the type in memory.
 template <class T>
 struct DepthwiseRow {
   const Depthwise<T>& d;
@@ -37,7 +37,7 @@ struct DepthwiseRow {
   Finisher<T> end;
 };
 
-// One pixel with any window.
+// Computes one pixel with any window.
 template <class T>
 HWY_INLINE void OnePixel(const DepthwiseRow<T>& r, int64_t o, int64_t c, int64_t count) {
   constexpr Floats d;
@@ -53,7 +53,7 @@ HWY_INLINE void OnePixel(const DepthwiseRow<T>& r, int64_t o, int64_t c, int64_t
   r.end.One(sum, o * r.channels + c, count);
 }
 
-// Four pixels from `o` on; windows of any width that lie inside the input.
+// Computes four pixels from `o` on, with windows of any width that lie inside the input.
 template <class T>
 HWY_INLINE void FourPixels(const DepthwiseRow<T>& r, int64_t o, int64_t c) {
   constexpr Floats d;
@@ -78,8 +78,8 @@ HWY_INLINE void FourPixels(const DepthwiseRow<T>& r, int64_t o, int64_t c) {
   r.end.One(s3, at + 3 * r.channels, kLanes);
 }
 
-// Windows three wide, not dilated, kStride apart: pixels from `o` to `end` that all lie inside.
-// Returns the first pixel that it left.
+// Computes pixels from `o` to `end`, whose windows are three wide, not dilated, kStride apart and
+// inside the input. Returns the first pixel that was not computed.
 template <int kStride, int kRows, class T>
 HWY_INLINE int64_t ThreeWide(const DepthwiseRow<T>& r, int64_t o, int64_t end, int64_t c) {
   constexpr Floats d;
@@ -165,8 +165,8 @@ HWY_INLINE int64_t ThreeWidePair(const DepthwiseRow<T>& upper, const DepthwiseRo
   return o;
 }
 
-// kPixels neighbours whose windows are five wide, not dilated, kStride apart: an input is loaded
-// once for all windows that see it, and skipped where it lies outside.
+// Computes kPixels neighbours whose windows are five wide, not dilated and kStride apart. An input
+// is loaded once for all windows that see it, and skipped if it is outside.
 template <int kStride, int kPixels, class T>
 HWY_INLINE void FiveWidePixels(const DepthwiseRow<T>& r, int64_t o, int64_t c) {
   constexpr Floats d;
@@ -195,7 +195,7 @@ HWY_INLINE void FiveWidePixels(const DepthwiseRow<T>& r, int64_t o, int64_t c) {
   r.end.Pixels(sum, o * r.channels + c, r.channels);
 }
 
-// A whole row of such windows.
+// Computes a whole row with such windows.
 template <int kStride, class T>
 void FiveWide(const DepthwiseRow<T>& r, int64_t c) {
   int64_t o = 0;
@@ -215,7 +215,7 @@ inline bool IsPair(const WindowGeometry& g, int64_t oh) {
          height.start(oh) >= 0 && height.start(oh + 1) + 3 <= height.in;
 }
 
-// One row of outputs, or with `lower` two that are a pair.
+// Computes one row of outputs, or with `lower` a pair of rows.
 template <class T>
 void RunRow(const DepthwiseRow<T>& r, const DepthwiseRow<T>* lower) {
   const WindowAxis& width = r.width;

@@ -1,5 +1,5 @@
-// The ends of convolutions that go by rows: the residual is added to sums, the activation applied,
-// and the result stored. Included once per instruction set.
+// The last step of convolutions that are computed by rows: adds the residual to the sums, applies
+// the activation, and stores the result. Included once per instruction set.
 #if defined(ONCILLA_CPU_FINISH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ONCILLA_CPU_FINISH_INL_H_
 #undef ONCILLA_CPU_FINISH_INL_H_
@@ -17,7 +17,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-// T is the type in memory. Places count from y and the residual, whose layouts are the same.
+// T is the type in memory. Offsets are the same in y and in the residual, which have one layout.
 template <class T>
 struct Finisher {
   const T* residual;
@@ -44,8 +44,8 @@ struct Finisher {
     StoreSome(sum, y + at, count);
   }
 
-  // Pixels `step` apart from `at` on, in whole vectors; one call applies the activation to all of
-  // them.
+  // Finishes pixels `step` apart from offset `at` on, in whole vectors; one call applies the
+  // activation to all of them.
   template <int kPixels>
   HWY_INLINE void Pixels(const Vector (&sum)[kPixels], int64_t at, int64_t step) const {
     if (!curved) {

@@ -1,15 +1,15 @@
 // Convolution of narrow groups by output rows, once per instruction set.
 //
-// A vector of output channels belongs to a few groups; the inputs of these are neighbours, and fit
-// into one or two vectors. For the i-th input channel of each group, a table of lanes brings every
-// output channel the input of its group:
+// A vector of output channels belongs to a few groups, whose inputs are adjacent and fit into one
+// or two vectors. For the i-th input channel of each group, a table lookup moves to every lane the
+// input of that lane's group:
 //
 //   groups of 4, 16 lanes, i = 1:  inputs   0 1 2 3  4 5 6 7  8 9 ..
 //                                  lookup   1 1 1 1  5 5 5 5  9 9 ..
 //
-// so that one multiplication by filter[tap][i][channels] serves all of them. Of a single group it
-// is the same input for all lanes. Neighbouring pixels share a lookup where the window is three
-// wide (ThreeWide); others share the load of the filter. Taps outside the input are left out.
+// so that one multiplication by filter[tap][i][channels] serves all groups. With a single group,
+// all lanes take the same input. Neighbouring pixels share a lookup if the window is three wide
+// (ThreeWide); otherwise they share the load of the filter. Taps outside the input are skipped.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/conv/grouped.cc"
 // clang-format off
@@ -31,10 +31,10 @@ namespace oncilla::cpu::HWY_NAMESPACE {
 
 constexpr int64_t kMostInputs = 2 * kLanes;  // of the groups of a vector
 
-// Where the inputs of a vector's groups are.
+// The inputs of a vector's groups: of one group, or within one or two vectors.
 enum class Reach { kOneGroup, kOneVector, kTwoVectors };
 
-// For an input channel of each group, which input every lane takes.
+// For an input channel of each group, the input that every lane takes.
 struct Lookup {
   decltype(hn::SetTableIndices(Floats(), static_cast<const int32_t*>(nullptr))) lanes;
   hn::Mask<Floats> from_second;
@@ -48,11 +48,12 @@ struct Lookup {
   }
 };
 
-// What a row of outputs needs for one vector of channels.
+// The operands of one row of outputs for one vector of channels.
 struct GroupedRow {
   const WindowAxis& width;
   int64_t in_channels, out_channels, each;  // each: inputs of a group
-  // Behind `base`, the first input of the vector's groups, `left` channels of a pixel remain.
+  // From `base`, the first input of the vector's groups, to the end of a pixel there are `left`
+  // channels.
   int64_t channel, count, base, left;
   const Lookup* lookups;  // [each]
   const float* const* inputs;
@@ -62,7 +63,7 @@ struct GroupedRow {
   const Finisher<float>& end;
 };
 
-// For every lane the i-th input of its group, of the pixel at x.
+// For every lane, the i-th input of its group at pixel x.
 template <Reach kReach>
 HWY_INLINE Vector InputAt(const GroupedRow& r, const float* x, int64_t i, const Lookup& lookup) {
   if constexpr (kReach == Reach::kOneGroup) return hn::Set(Floats(), x[i]);
@@ -76,7 +77,7 @@ HWY_INLINE Vector FilterAt(const GroupedRow& r, const float* row, int64_t tap, i
   return LoadSome(row + (tap * r.each + i) * r.out_channels + r.channel, r.count);
 }
 
-// Stores pixels from `o` on.
+// Finishes pixels from `o` on.
 template <int kPixels>
 HWY_INLINE void FinishRow(const GroupedRow& r, const Vector (&sum)[kPixels], int64_t o) {
   const int64_t at = o * r.out_channels + r.channel;
@@ -89,7 +90,7 @@ HWY_INLINE void FinishRow(const GroupedRow& r, const Vector (&sum)[kPixels], int
   }
 }
 
-// kPixels from `o` on, with the taps [begin, end) of any window.
+// Computes kPixels pixels from `o` on, with the taps [begin, end) of any window.
 template <Reach kReach, int kPixels>
 HWY_INLINE void AnyWindow(const GroupedRow& r, int64_t o, int64_t begin, int64_t end) {
   Vector sum[kPixels];
@@ -111,7 +112,8 @@ HWY_INLINE void AnyWindow(const GroupedRow& r, int64_t o, int64_t begin, int64_t
   FinishRow(r, sum, o);
 }
 
-// Windows of any width: those that lie inside four at a time.
+// Computes a row with windows of any width; pixels whose windows are inside are computed four at a
+// time.
 template <Reach kReach>
 void AnyWindows(const GroupedRow& r) {
   const WindowAxis& width = r.width;
@@ -128,8 +130,9 @@ void AnyWindows(const GroupedRow& r) {
   one_by_one(o, width.out);
 }
 
-// kPixels neighbours whose windows are three wide, not dilated, kStride apart: an input is looked
-// up once for all windows that see it, and skipped where it lies outside, unless all are kInside.
+// Computes kPixels neighbours whose windows are three wide, not dilated and kStride apart. An input
+// is looked up once for all windows that see it, and skipped if it is outside, unless all are
+// kInside.
 template <Reach kReach, int kStride, int kPixels, bool kInside>
 HWY_INLINE void ThreeWidePixels(const GroupedRow& r, int64_t o) {
   constexpr int kInputs = (kPixels - 1) * kStride + 3;
@@ -235,8 +238,8 @@ void GroupedRows(const Grouped& g, int64_t begin, int64_t end) {
   }
 }
 
-// The vectors of output channels that begin anywhere in a group touch the most groups where the
-// first of them gives one channel alone.
+// A vector of output channels may begin anywhere in a group. It touches the most groups if its
+// first group contributes a single channel.
 bool NarrowGroups(int64_t in_each, int64_t out_each) {
   if (out_each > kLanes || in_each > kMostInputs) return false;
   const bool whole = kLanes % out_each == 0;

@@ -1,8 +1,8 @@
 // Winograd's convolution: sizes, packing of filters, the blocks of a run, and recomputed tiles.
 //
-// A run takes its tiles in blocks whose transformed inputs and sums fit the second-level cache. The
-// steps of a block: transform the inputs (TakeIn), multiply every plane (RunTask), transform the
-// sums to outputs (PutOut). Threads share each of the three.
+// A run processes its tiles in blocks whose transformed inputs and sums fit the second-level cache.
+// The steps for a block: transform the inputs (TakeIn), multiply every plane (RunTask), transform
+// the sums to outputs (PutOut). Threads share each of the three.
 #include "backends/cpu/conv/winograd.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr int kMaxEdge = kWinogradEdge;
 // Bytes that a block's transformed inputs and sums may take.
 constexpr int64_t kBlockBytes = 2 * 1024 * 1024;
 constexpr int64_t kLeastTiles = 14;
-// Smaller images do not pay.
+// With smaller images the transforms cost more than they save.
 constexpr int64_t kLeastSide = 12;
 // The least work that is worth a thread: floats to transform, multiplications.
 constexpr int64_t kTransformGrain = 20'000, kProductGrain = 500'000;
@@ -64,10 +64,11 @@ const Matrices& MatricesFor(int tile) {
   return tile == 2 ? small : large;
 }
 
-// The weights whose sign rounding may change when they are taken back: all but the corners.
+// The weights whose sign may change by rounding when they are recovered from the transform: all but
+// the corners.
 constexpr int kSigned[5] = {1, 3, 4, 5, 7};
 
-// Their signs as five digits to the base of 3: negative, zero, positive.
+// Their signs as five digits in base 3: negative, zero, positive.
 uint8_t SignsOf(const std::array<float, 9>& window) {
   int code = 0;
   for (int k : kSigned) code = code * 3 + (window[k] > 0) - (window[k] < 0) + 1;
@@ -105,7 +106,7 @@ void WinogradFilter::Pack(const Threads& threads, const float* filter, bool tran
                           std::span<std::byte> to) const {
   const int64_t windows = channels_ * columns_;
   std::atomic<bool> usual = true;
-  std::atomic<bool> zeros = true;  // too small ones, too
+  std::atomic<bool> zeros = true;  // including those that are too small
   ParallelFor(threads, 9 * windows, kLookedAt, [&](int64_t begin, int64_t end) {
     float most = 0;
     bool finite = true;

@@ -1,8 +1,8 @@
 // ArgMax and ArgMin of numbers that floats hold exactly, on vectors.
 //
-// Along the innermost axis: find the extreme of every block of a row, then its place in the block
-// that wins. Along other axes: compare whole rows, as wide as the innermost kept axis, with the
-// best so far, lane by lane, and keep the place of each best beside it.
+// Along the innermost axis: find the extreme of every block of a row, then its position in the
+// block that wins. Along other axes: compare whole rows, as wide as the innermost kept axis, with
+// the best so far, lane by lane, and keep the position of each best beside it.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/arg.cc"
 // clang-format off
@@ -25,8 +25,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-// The first place, or the last, of a value that is among the n; any NaN matches any other. Returns
-// a valid place even where the application writes to the input meanwhile and the value is gone.
+// The first or last position of a value that is among the n numbers; any NaN matches any other.
+// Returns a valid position even if the application meanwhile overwrites the input so that the value
+// is gone.
 int64_t FindPlace(const float* x, int64_t n, float value, bool last) {
   const Floats d;
   const bool nan = std::isnan(value);
@@ -46,8 +47,8 @@ int64_t FindPlace(const float* x, int64_t n, float value, bool last) {
   return i;
 }
 
-// Where x[i] is better than best[i], x[i] becomes the best and k its place; for minima the sign of
-// x is flipped first. `best` and `at` have room for whole vectors.
+// Where x[i] is better than best[i], x[i] becomes the best and k its position; for minima the sign
+// of x is flipped first. `best` and `at` have room for whole vectors.
 template <bool kLast>
 void TakeBetter(const float* x, int64_t n, int32_t k, bool flip, float* best, int32_t* at) {
   const Floats d;
@@ -83,7 +84,7 @@ HWY_EXPORT(TakeBetterHere);
 constexpr int64_t kWidth = 1024;      // columns that are compared together
 constexpr int64_t kBlock = 4096;      // elements of a row's block
 constexpr int64_t kShortest = 32;     // shorter rows do not fill vectors
-constexpr int64_t kChunk = 32 << 10;  // elements of a task, about
+constexpr int64_t kChunk = 32 << 10;  // elements of a task, approximately
 
 bool HeldByFloats(DType t) {
   return IsCarried(t) || t == DType::kI8 || t == DType::kU8 || t == DType::kI16 || t == DType::kU16;

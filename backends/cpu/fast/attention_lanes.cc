@@ -1,12 +1,12 @@
 // Attention of a block of queries, once per instruction set.
 //
-// Scores are stored transposed, a row for each key and a lane for each query. Keys are then read
-// where they lie, as the rows of A of the product's tile, and the softmax goes down the rows, all
-// queries at once without sums across lanes. Keys are taken in blocks of kKeys, whose scores stay
-// in the first-level cache. From one block to the next go the largest score, the sum of weights and
-// the result so far (online softmax, Milakov and Gimelshein 2018). The blocks depend on sizes
-// alone, so results do not depend on threads. Steps of a block of keys: Scores, Finish, Weights,
-// Values.
+// Scores are stored transposed: a row for each key and a lane for each query. Keys can then be read
+// in place, as the rows of A of the product's tile, and the softmax runs down the rows, for all
+// queries at once and without sums across lanes. Keys are processed in blocks of kKeys, whose
+// scores stay in the first-level cache. From one block to the next are carried the largest score,
+// the sum of weights and the result so far (online softmax, Milakov and Gimelshein 2018). The
+// blocks depend on sizes alone, so results do not depend on threads. The steps for a block of keys:
+// Scores, Finish, Weights, Values.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/attention_lanes.cc"
 // clang-format off

@@ -175,7 +175,7 @@ void FloatsToI32(const float* from, int64_t n, int32_t* to) {
   for (; i + kLanes <= n; i += kLanes) hn::StoreU(cut(hn::LoadU(d, from + i)), ints, to + i);
   for (; i < n; ++i) to[i] = ConvertElement<int32_t>(from[i]);
 }
-// By way of 32 bits where all values fit.
+// Converts by way of 32 bits if all values fit.
 void FloatsToI64(const float* from, int64_t n, int64_t* to) {
   const hn::ScalableTag<int64_t> wide;
   const hn::Rebind<int32_t, decltype(wide)> ints;

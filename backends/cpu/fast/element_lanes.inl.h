@@ -1,9 +1,10 @@
-// The vocabulary of elementwise_table.inc on vectors of float. Included once per instruction set.
+// The functions that elementwise_table.inc uses, on vectors of float. Included once per instruction
+// set.
 //
-// Results are within 1e-5 of the exact functions, mostly within a few units in the last place, also
-// for NaN, infinities and arguments out of range. A vector with arguments outside of the range that
-// a function is good for goes lane by lane through the C library, and so do functions that models
-// use rarely.
+// Results are within 1e-5 of the exact functions, mostly within a few units in the last place,
+// including those for NaN, infinities and arguments out of range. A vector with arguments outside
+// the range in which an approximation is good is computed lane by lane by the C library, as are
+// functions that models rarely use.
 #if defined(ONCILLA_CPU_ELEMENT_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ONCILLA_CPU_ELEMENT_LANES_INL_H_
 #undef ONCILLA_CPU_ELEMENT_LANES_INL_H_

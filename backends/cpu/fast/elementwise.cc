@@ -59,11 +59,11 @@ struct FastProgram {
   int tiles = 0;
   int result = 0;                         // an index of a value
   std::optional<ByteScale> result_scale;  // the last step quantises it
-  // Inputs of one element that give its scale and its zero point; -1: they are known before.
+  // Inputs of one element that give the result's scale and zero point; -1 if these are constants.
   int scale_input = -1, zero_input = -1;
   double cost = 1;
 
-  // Where all that it does is to add two inputs of bytes, these.
+  // Set if the program only adds two inputs of bytes; `terms` are these inputs.
   std::optional<ByteSum> byte_sum;
   size_t terms[2] = {0, 0};
 };
@@ -121,10 +121,10 @@ class Translator {
   Translator(const ElementwiseProgram& program, const NodeView& node, const BroadcastAxes& axes)
       : program_(program), node_(node), axes_(axes) {}
 
-  // Nothing when the program cannot run on vectors of float.
+  // Returns nullopt if the program cannot run on vectors of float.
   std::optional<FastProgram> Run() {
     for (size_t k = 0; k < node_.inputs.size(); ++k) {
-      // An input that is not given is never read; any layout will do.
+      // An input that is not given is never read, so any layout will do.
       const DType dtype = node_.inputs[k].absent() ? DType::kF32 : node_.inputs[k].dtype;
       out_.streams.push_back(MakeStream(axes_, static_cast<int>(k), dtype));
     }
@@ -147,8 +147,8 @@ class Translator {
  private:
   static constexpr int kConstants = 1000, kTiles = 2000;  // first indices until they are known
 
-  // The step that computes operand 0 of `step`, if it is an `op` whose result nobody else reads;
-  // its other operands must be numbers, or inputs of one number where `given` allows it. Else null.
+  // The step that computes operand 0 of `step`, if it is an `op` whose result nothing else reads
+  // and whose other operands are numbers (or, with `given`, inputs of one number); otherwise null.
   const ElementwiseStep* Before(const ElementwiseStep& step, std::string_view op,
                                 bool given = false) const {
     const ElementwiseOperand& o = step.operands[0];
@@ -162,7 +162,7 @@ class Translator {
       return o.kind == Kind::kNumber || (given && GivenNumber(o) >= 0);
     });
   }
-  // The input that gives an operand as one f32; -1 where there is none.
+  // The input that gives an operand as a single f32; -1 if there is none.
   int GivenNumber(const ElementwiseOperand& o) const {
     if (o.kind != Kind::kInput) return -1;
     const auto k = static_cast<size_t>(o.index);
@@ -189,7 +189,7 @@ class Translator {
         if (o.kind == Kind::kInput) ++input_uses[static_cast<size_t>(o.index)];
       }
     }
-    // Those with a scale first: one without is a part of them.
+    // Steps with a scale are found first, since the form without one is a part of them.
     for (const bool scaled : {true, false}) {
       for (size_t i = 0; i < count; ++i) FindDequantised(program_.steps[i], scaled, input_uses);
     }
@@ -276,7 +276,7 @@ class Translator {
     const ElementwiseStep& step = program_.steps[static_cast<size_t>(o.index)];
     return step.call.row->name == op && step.dtype == DType::kF32 ? &step : nullptr;
   }
-  // The dense input of a type that an operand is the Cast of; -1 if it is none.
+  // The dense input of type `dtype` whose Cast the operand is; -1 if it is not one.
   int BytesOf(const ElementwiseOperand& o, DType dtype) const {
     const ElementwiseStep* cast = Of(o, "Cast");
     if (cast == nullptr || cast->operands[0].kind != Kind::kInput) return -1;
@@ -397,7 +397,7 @@ class Translator {
   std::vector<int> step_uses_;
   std::vector<int> dequantised_;  // the input that a step is part of reading, or -1
   size_t quantising_ = 0;         // steps at the end that quantise the result
-  ElementwiseOperand quantised_;  // what they quantise
+  ElementwiseOperand quantised_;  // the operand that they quantise
 };
 
 class FastElementwise : public CpuKernel {
@@ -498,7 +498,7 @@ class FastElementwise : public CpuKernel {
     }
   }
 
-  // Expands a scalar, or a short row, as often as it fits.
+  // Repeats a scalar, or a short row, as often as it fits.
   static void LayOut(const Stream& s, const std::byte* from, int64_t n, float* to) {
     const int64_t period = s.layout == Stream::Layout::kScalar ? 1 : s.period;
     const int64_t first = std::min(period, n);

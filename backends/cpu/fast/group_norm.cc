@@ -1,10 +1,10 @@
-// InstanceNorm and GroupNorm of f32 and of 16-bit floats, channels last: vectors go along the
-// channels and down the positions. A sample's positions are divided into pieces of fixed size,
+// InstanceNorm and GroupNorm of f32 and of 16-bit floats, channels last: vectors span the channels,
+// and loops run over the positions. A sample's positions are divided into pieces of fixed size,
 // which the threads share.
 //
-// Three passes: sums, squares around the means, results. Sums and squares in one pass would lose
-// digits where a mean is large. After each of the first two passes, one thread adds up the sums of
-// the pieces in their order, so that results do not depend on threads.
+// Three passes: sums, squares around the means, results. Computing sums and squares in one pass
+// would lose digits if a mean is large. After each of the first two passes, one thread adds up the
+// sums of the pieces in order, so that results do not depend on threads.
 #include <algorithm>
 #include <cmath>
 
@@ -79,7 +79,7 @@ class FastGroupNorm : public CpuKernel {
     float* y;
   };
 
-  // Calls fn for all pieces; `stores`: fn fills y.
+  // Calls fn for all pieces; `stores` means that fn fills y.
   template <class F>
   void ForPieces(const Args& args, bool stores, const F& fn) const {
     ParallelFor(args.threads, samples_ * pieces_, 1, [&](int64_t begin, int64_t end) {

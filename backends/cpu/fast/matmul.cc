@@ -58,7 +58,7 @@ class FastMatMul : public CpuKernel {
   }
 
  private:
-  // Tasks of packing are some tens of thousands of elements.
+  // The panels that one task packs: some tens of thousands of elements.
   int64_t PanelGrain() const {
     return std::max<int64_t>(1, 32768 / std::max<int64_t>(1, g_.k * PanelColumns()));
   }
@@ -95,7 +95,7 @@ class FastMatMul : public CpuKernel {
 };
 
 // Every result is the dot product of two contiguous vectors: a matrix times a vector, or a vector
-// times a matrix that is stored transposed and is no constant.
+// times a matrix that is stored transposed and not constant.
 template <class T>
 class DotMatMul : public CpuKernel {
  public:

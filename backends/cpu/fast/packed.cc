@@ -23,8 +23,8 @@
 #define ONCILLA_FAST_PACKED_TYPES
 namespace oncilla::cpu {
 
-// `width` columns of weights. Byte i of all columns stands at codes + i * width and holds 8 / bits
-// numbers of each column; scales and zeros of block b stand at b * width.
+// `width` columns of weights. Byte i of all columns is at codes + i * width, and holds 8 / bits
+// numbers of each column; scales and zeros of block b are at b * width.
 struct PackedPanel {
   int64_t bits = 4, depth = 0, block = 0, blocks = 0, width = 0;
   const uint8_t* codes = nullptr;
@@ -42,7 +42,8 @@ using Ints = hn::Rebind<int32_t, Floats>;
 
 constexpr int kVectors = 2;  // of columns in a panel
 
-// The numbers of packed bytes less 2^(bits - 1), so that they are as small as can be.
+// The numbers in packed bytes minus 2^(bits - 1), which makes their magnitudes as small as
+// possible.
 template <int kBits>
 class Codes {
  public:
@@ -85,7 +86,7 @@ class Codes {
   Vector table_;  // by the lowest four bits, or kMiddle
 };
 
-// The zeros of one block for a vector of columns, less 2^(bits - 1).
+// The zeros of one block for a vector of columns, minus 2^(bits - 1).
 template <int kBits>
 HWY_INLINE Vector CentredZeros(const PackedPanel& p, int64_t at) {
   constexpr Floats d;
@@ -93,8 +94,8 @@ HWY_INLINE Vector CentredZeros(const PackedPanel& p, int64_t at) {
   return p.zeros == nullptr ? hn::Zero(d) : hn::Sub(hn::LoadU(d, p.zeros + at), middle);
 }
 
-// Multiplies the first `count` numbers of one byte of each column of a panel with x, of each row,
-// and adds the products to sums of their own. It is inlined, so that the sums stay in registers.
+// Multiplies the first `count` numbers of one byte of each column of a panel with x of each row,
+// and adds the products to separate sums. It is inlined, so that the sums stay in registers.
 template <int kBits, int kRows>
 HWY_INLINE void TakeBytes(const Codes<kBits>& numbers, const uint8_t* bytes, const float* x,
                           int64_t x_step, int count, Vector (*parts)[kRows][kVectors]) {
@@ -110,10 +111,10 @@ HWY_INLINE void TakeBytes(const Codes<kBits>& numbers, const uint8_t* bytes, con
   }
 }
 
-// The products of kRows rows. Of each block, sum(x * code) is taken first and then, once,
-// scale * (sum(x * code) - zero * sum(x)); x_sums has sum(x) of each row's blocks, where the panel
-// has zeros. Numbers at different places of a byte are summed up apart, so that an addition does
-// not wait for the one before it.
+// The products of kRows rows. For each block, sum(x * code) is computed first and then, once, scale
+// * (sum(x * code) - zero * sum(x)); x_sums has sum(x) of each row's blocks, if the panel has
+// zeros. Numbers at different positions in a byte have separate sums, so that an addition does not
+// wait for the one before it.
 template <int kBits, int kRows>
 void MultiplyRows(const PackedPanel& p, const float* x, const float* x_sums, float* y,
                   int64_t y_step) {
@@ -160,7 +161,7 @@ void MultiplyRows(const PackedPanel& p, const float* x, const float* x_sums, flo
   }
 }
 
-// All columns of the panel, in rows that are y_step apart.
+// Multiplies all columns of the panel; the rows of y are y_step apart.
 template <int kBits>
 void MultiplyPanelOf(const PackedPanel& p, const float* x, const float* x_sums, int64_t rows,
                      float* y, int64_t y_step) {
@@ -176,7 +177,7 @@ void MultiplyPanelOf(const PackedPanel& p, const float* x, const float* x_sums, 
   }
 }
 
-// to[depth][width], as the usual product takes it.
+// Unpacks a panel to to[depth][width], the layout that the usual product reads.
 template <int kBits>
 void UnpackPanelOf(const PackedPanel& p, float* to) {
   constexpr Floats d;
@@ -235,8 +236,8 @@ struct PackedSizes {
   int64_t panels() const { return (columns + PanelColumns() - 1) / PanelColumns(); }
 };
 
-// Decided by attributes, types and constants alone, as packings are. Nodes whose rows choose their
-// matrix stay with plain code.
+// Depends on attributes, types and constants alone, as packings do. Plain code computes nodes whose
+// rows choose their matrix.
 bool IsTaken(const NodeView& node) {
   const auto constant = [&](size_t i) { return !node.has_input(i) || node.inputs[i].constant; };
   return node.inputs[0].dtype == DType::kF32 && !node.has_input(4) && constant(1) && constant(2) &&

@@ -1,8 +1,9 @@
 // Fast MaxPool, AveragePool and LpPool for float and for 16-bit floats, and MaxPool for bytes:
 // vectors over channels, tasks of output rows.
 //
-// The sums of a pixel, a few vectors of channels, stay in registers while its window goes by. A
-// maximum takes the first NaN of its window; results with indices are left to the plain kernel.
+// The sums of a pixel, for a few vectors of channels, stay in registers while its window is read. A
+// maximum is the first NaN of its window, if any; results with indices are left to the plain
+// kernel.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/pool.cc"
 // clang-format off
@@ -23,7 +24,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-// One pixel: reduces its window for kVectors vectors of channels, of which the last has `count`
+// Reduces the window of one pixel for kVectors vectors of channels, of which the last has `count`
 // channels.
 template <PoolKind kKind, int kVectors, class T>
 HWY_INLINE void PoolPixel(const PoolRows& p, const T* sample, int64_t od, int64_t oh, int64_t ow,
@@ -81,7 +82,7 @@ void PoolRange(const PoolRows& p, int64_t begin, int64_t end) {
     constexpr bool kCounts = kKind == PoolKind::kAverage;
     const int64_t counted = !kCounts ? 0 : p.Counted(0, od) * p.Counted(1, oh);
     for (int64_t ow = 0; ow < width; ++ow) {
-      // A window that sees nothing has the sum 0, and so has its average.
+      // A window without any input has the sum 0, and so the average 0.
       const int64_t number = !kCounts ? 1 : std::max<int64_t>(1, counted * p.Counted(2, ow));
       const auto seen = static_cast<float>(number);
       T* y = static_cast<T*>(p.y) + (row * width + ow) * channels;
@@ -104,7 +105,7 @@ struct Taps {
   int count = 0;
 };
 
-// y[i] = the largest of y[i] and what is at place i of each tap.
+// y[i] = the largest of y[i] and of element i of each tap.
 template <class T>
 HWY_INLINE void KeepLargest(const Taps<T>& taps, int64_t n, T* y) {
   const hn::ScalableTag<T> d;

@@ -7,6 +7,8 @@
 #include "backends/cpu/simd.h"
 // clang-format on
 
+#include "engine/ops/nn/recurrent.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +17,6 @@
 #include "backends/cpu/fast/fast.h"
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/vector.inl.h"
-#include "engine/ops/nn/recurrent.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -94,8 +95,8 @@ HWY_EXPORT(GruReset);
 HWY_EXPORT(GruUnits);
 HWY_EXPORT(RnnUnits);
 
-// The recurrent weights as the products of a step need them: the candidate of a Gru is a product of
-// its own.
+// The recurrent weights as the products of a step need them: the candidate of a Gru is a separate
+// product.
 struct Weights {
   int64_t units = 0, gates = 0;
   int64_t first() const { return (gates == 3 ? 2 : gates) * units; }  // columns of the first part
@@ -213,8 +214,8 @@ class FastRecurrent : public CpuKernel {
     return wide;
   }
 
-  // Multiplies with columns [begin, begin + count) of the recurrent weights, and adds `more` where
-  // it is given.
+  // Multiplies with columns [begin, begin + count) of the recurrent weights, and adds `more` if it
+  // is given.
   void Multiply(const Args& args, const float* a, const T* packed, int64_t begin, int64_t count,
                 const float* more, float* sums) const {
     static constexpr int64_t kOneTap = 0;
@@ -278,7 +279,7 @@ class FastRecurrent : public CpuKernel {
   int64_t steps_, samples_;
 };
 
-// Whether the attributes and inputs of the node are for this kernel.
+// Whether this kernel supports the attributes and inputs of the node.
 Result<bool> IsUsual(const NodeView& node, const RecurrentAttrs& attrs) {
   ONCILLA_ASSIGN(const auto activations, ActivationsOf(attrs, node.op->name));
   const int count = RecurrentActivations(node.op->name);

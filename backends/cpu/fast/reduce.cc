@@ -1,4 +1,4 @@
-// Reductions of f32 and of 16-bit floats on vectors: along the innermost axis each run is a row;
+// Reductions of f32 and of 16-bit floats on vectors. Along the innermost axis each run is a row;
 // along other axes rows are added to each other, as wide as the innermost kept axis.
 //
 // Long reductions are cut into pieces of a fixed size whose results are combined in order, so the

@@ -48,7 +48,7 @@ void Blend(const From* const* x, const float* weight, int taps, int64_t count, T
   }
 }
 
-// One output row out of the blended input row.
+// Computes one output row from the blended input row.
 template <class T>
 void BlendPixels(const float* row, const ResizeTaps& table, int64_t pixels, int64_t channels,
                  T* y) {
@@ -72,7 +72,7 @@ void BlendPixels(const float* row, const ResizeTaps& table, int64_t pixels, int6
   }
 }
 
-// One output row: out of input rows through `blended`, a row of float.
+// Computes one output row from input rows; `blended` is a buffer of one row of float.
 template <class T>
 void ResizeRow(const T* const* from, const float* weight, int taps, int64_t in_row, float* blended,
                const ResizeTaps& table, int64_t pixels, int64_t channels, T* y) {

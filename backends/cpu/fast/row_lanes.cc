@@ -23,7 +23,7 @@ constexpr int64_t kBlock = 4096;
 // The same in rows.
 constexpr int64_t kBlockRows = 128;
 
-// Takes one more element into each lane. For maxima and minima a NaN wins.
+// Adds one more element to each lane. For maxima and minima a NaN wins.
 template <RowReduction kind>
 HWY_INLINE Vector Step(Vector sum, Vector x) {
   switch (kind) {
@@ -279,8 +279,9 @@ void SoftmaxRowHere(const float* x, float* y, int64_t n, bool log) {
   const Lanes max(ReduceRowOf<RowReduction::kMax>(x, n));
   if (log) {
     const double sum = SumOfExp(x, n, max.v, [](Vector, int64_t) HWY_ATTR {});
-    // Not x - (max + log(sum)), which loses digits where max is large.
-    // The one exponential of a row of one is 1 but for rounding; the result is to be exact.
+    // Not x - (max + log(sum)), which loses digits if max is large. For a row of one element, the
+    // single exponential is 1 only up to rounding; its logarithm is set to 0, so that the result is
+    // exact.
     const Lanes log_sum(n == 1 ? 0.0 : std::log(sum));
     for (int64_t i = 0; i < n; i += kLanes) {
       StoreSome(((Lanes(LoadSome(x + i, n - i)) - max) - log_sum).v, y + i, n - i);

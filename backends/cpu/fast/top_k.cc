@@ -1,9 +1,9 @@
-// TopK of numbers of up to 32 bits. Each number becomes a 64-bit key: an integer rank that has the
-// order asked for, above its index. Keys are distinct, and comparing them needs no knowledge of the
-// type or of ties.
+// TopK of numbers of up to 32 bits. Each number becomes a 64-bit key: its upper half is an integer
+// rank in the requested order, its lower half the index. Keys are distinct, and comparing them
+// needs no knowledge of the type or of ties.
 //
-// A row is read once. A key that cannot be among the first k is skipped; the others are collected
-// until there are 2 k of them, of which the best k are kept, and the worst of these becomes the new
+// A row is read once. A key that cannot be among the first k is skipped. The others are collected
+// until there are 2 k of them; then the best k are kept, and the worst of these becomes the new
 // bound.
 #include <algorithm>
 #include <bit>

@@ -1,8 +1,9 @@
 // Divides products into tasks.
 //
-// The split depends on sizes alone, never on the number of threads, so that sums repeat bit for
-// bit. It trades three things: tasks large enough to pay for their start, blocks of B that stay in
-// the second-level cache, and weights that only one core reads where there are few rows.
+// The split depends on sizes alone, never on the number of threads, so that sums are reproducible
+// bit for bit. It balances three aims: tasks that are large enough to pay for their start, blocks
+// of B that stay in the second-level cache, and, if there are few rows, weights that only one core
+// reads.
 #include "backends/cpu/gemm/gemm.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ constexpr double kMostFlopsPerTask = 1e9;
 // Elements of B that one task reads repeatedly: they have to stay in the second-level cache.
 constexpr int64_t kBlockFloats = 512 * 1024 / 4;
 constexpr int64_t kDepthBlock = 512;
-// The least that a task reads of B, where it reads each element once.
+// The least that a task reads of B, if it reads each element once.
 constexpr int64_t kReadFloats = 512 * 1024 / 4;
 // Elements that a thread packs in one chunk.
 constexpr int64_t kPackedElements = 1 << 16;
@@ -81,7 +82,7 @@ Split SplitOf(const ProductSizes& p, int64_t others) {
 
   Split split;
   const int64_t b_floats = p.depth() * p.columns;
-  // With few rows, reading B is all the work.
+  // With few rows, nearly all the work is reading B.
   if (p.rows() <= 3 && others == 1) {
     wanted = std::max(wanted, std::min<int64_t>(kMaxTasks, b_floats / kReadFloats));
   }
@@ -112,7 +113,7 @@ void RunTask(const Product<T, StoredB>& p, const Split& split, int64_t task) {
   const int64_t tiles = p.lines() * TilesPerLine(p, Target().tile_rows);
   const int64_t i = task / split.row_tasks, j = task % split.row_tasks;
   Block block;
-  // Of few rows, a task takes as many panels as tiles take at once.
+  // With few rows, a task has as many panels as tiles process at once.
   const int64_t unit = PanelsAtOnce(static_cast<int>(std::min<int64_t>(p.rows(), 4)));
   const int64_t units = CeilDiv(panels, unit);
   block.first_panel = std::min(panels, units * i / split.panel_tasks * unit);

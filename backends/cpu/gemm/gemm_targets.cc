@@ -48,8 +48,8 @@ void ActivateRows(Activation activation, float* c, int64_t step, int rows, int64
   });
 }
 
-// A tile whose last vector of columns is not full. It goes through a small copy of C, because a
-// tile reads and writes whole vectors.
+// Computes a tile whose last vector of columns is not full. It works on a small copy of C, because
+// a tile reads and writes whole vectors.
 template <class B>
 HWY_NOINLINE void RunRaggedTile(int rows, int64_t columns, const TileArgs<B>& tile) {
   HWY_ALIGN float c[kTileRows * kTileColumns], bias[kTileColumns];
@@ -72,8 +72,8 @@ HWY_NOINLINE void RunRaggedTile(int rows, int64_t columns, const TileArgs<B>& ti
   CopyRows(c, kTileColumns, tile.c, tile.c_step, rows, columns);
 }
 
-// A block in which parts of K are summed separately and then added, which keeps rounding errors of
-// long sums small.
+// Computes a block in which parts of K are summed separately and then added, which keeps the
+// rounding errors of long sums small.
 void RunPartialSums(const Product<float>& p, const Block& block) {
   const int64_t tiles_per_line = TilesPerLine(p, kTileRows), depth = p.depth();
   const int64_t passes = (p.run + p.partial_sum - 1) / p.partial_sum;
@@ -170,7 +170,8 @@ void RunBlockOf(const Product<float, B>& p, const Block& block) {
   std::conditional_t<kGated, GatedRows, NoGatedRows> gated;
   TilePlace place = {};
   auto run = [&](int64_t tile, int64_t panel) HWY_ATTR {
-    // Its divisions take as long as a tenth of a tile of few steps.
+    // Its divisions take as much as a tenth of the time of a tile with few steps, so the result is
+    // kept.
     if (placed_tile != tile) place = PlaceOf(p, tiles_per_line, placed_tile = tile);
     const int rows = place.rows;
     t.a = p.a + place.a + k * p.run_step;

@@ -2,8 +2,9 @@
 // instruction set.
 //
 // Rows of A are addressed in groups of four (base + 0, 1, 2, 3 steps), which keeps all addresses in
-// registers and makes packing A needless. Sums start at their initial value, because branches after
-// the loop would make compilers keep the sums in memory. Fixed-size vectors only (arrays of them).
+// registers and makes packing A unnecessary. Sums start at their initial value, because branches
+// after the loop would make compilers keep the sums in memory. Only vectors of fixed size are used
+// (arrays of them).
 #if defined(ONCILLA_CPU_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ONCILLA_CPU_GEMM_TILE_INL_H_
 #undef ONCILLA_CPU_GEMM_TILE_INL_H_
@@ -31,7 +32,7 @@ constexpr int kTileRows = 4;
 constexpr int kTileVectors = 2;
 constexpr int kTileColumns = kTileVectors * kLanes;
 
-// B: how the packed matrix is stored; all else is float here.
+// B is the element type of the packed matrix; everything else is float.
 template <class B>
 struct TileArgs {
   const float* a;
@@ -50,8 +51,7 @@ struct TileArgs {
   const float* bounds;  // lowest and highest result, or null
 };
 
-// Writes a tile's sums to C: adds them to what is there, or stores them, within bounds where there
-// are.
+// Writes a tile's sums to C: adds them to C, or stores them, within bounds if there are any.
 template <class B, int kRows, int kVectors>
 HWY_INLINE void StoreTile(const TileArgs<B>& t, const Vector (&sum)[kRows][kVectors]) {
   constexpr Floats d;

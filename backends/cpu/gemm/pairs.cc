@@ -1,8 +1,8 @@
 // Blocks of products of bfloat16, tile by tile, over the whole depth at once.
 //
-// A is read where it stands when its rows are runs of whole pairs. Otherwise a tile's rows are
-// copied, their runs one after the other and padded with a zero where the depth is odd, in parts of
-// at most kMostPairs pairs. Where one part is enough, the copy serves all panels.
+// A is read in place if its rows are runs of whole pairs. Otherwise a tile's rows are copied, their
+// runs one after the other and padded with a zero if the depth is odd, in parts of at most
+// kMostPairs pairs. If one part is enough, all panels use the same copy.
 #include "backends/cpu/gemm/pairs.h"
 
 #include <algorithm>

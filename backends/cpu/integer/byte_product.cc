@@ -1,3 +1,7 @@
+// Products of bytes with sums in i32, once per instruction set. Rows of x are filled and padded by
+// the caller's filler, multiplied panel by panel of packed weights (MultiplyBlock), and stored with
+// the terms, scales and bounds of the epilogue (StoreTile). The product is divided into pieces of
+// rows and panels at the end of the file.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/integer/byte_product.cc"
 // clang-format off
@@ -20,7 +24,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-#if HWY_TARGET != HWY_SCALAR  // its vectors hold no pairs
+#if HWY_TARGET != HWY_SCALAR  // a scalar vector holds no pairs
 using Pairs = hn::Repartition<int16_t, Ints>;
 #endif
 constexpr int kPanel = 2 * kLanes;
@@ -46,7 +50,8 @@ void WidenRow(const std::byte* x, bool is_signed, int64_t n, int32_t zero, int16
   WidenBytes(reinterpret_cast<const uint8_t*>(x), n, zero, to);
 }
 
-// Moves n bytes by 128, which turns signed ones into unsigned ones and back.
+// Flips the top bit of n bytes, which converts between signed bytes and unsigned bytes shifted by
+// 128.
 void FlipRow(const std::byte* x, int64_t n, std::byte* to) {
   const hn::ScalableTag<uint8_t> d;
   const auto* from = reinterpret_cast<const uint8_t*>(x);
@@ -128,9 +133,9 @@ HWY_INLINE void StoreLanes(D d, V v, int64_t count, T* to) {
   std::memcpy(to, lanes, static_cast<size_t>(count) * sizeof(T));
 }
 
-// Stores the sums of a tile, as elements of `d` that `end` makes of them: `rows` rows from row
-// `row` on, of the panel whose first column is `first`. Column by column, so that the terms of a
-// column stay in registers.
+// Stores the sums of a tile as elements of `d`, converted by what MakeEnd returns: `rows` rows from
+// row `row` on, of the panel whose first column is `first`. Column by column, so that the terms of
+// a column stay in registers.
 template <class D, class MakeEnd>
 HWY_INLINE void StoreTile(const ByteBlock& b, const int32_t* sums, int64_t row, int64_t rows,
                           int64_t first, D d, MakeEnd&& make_end) {
@@ -166,7 +171,7 @@ HWY_INLINE void StoreRequantized(const ByteBlock& b, const int32_t* sums, int64_
     return [lanes](IntVector sum) HWY_ATTR { return Narrowed<T>(lanes(sum)); };
   });
 }
-// Real numbers: both steps are rounded, as they are where they are nodes of their own.
+// Stores real numbers. Both steps round, as the separate nodes would.
 void StoreReal(const ByteBlock& b, const int32_t* sums, int64_t row, int64_t rows, int64_t first) {
   constexpr Floats d;
   StoreTile(b, sums, row, rows, first, d, [&](int64_t c) HWY_ATTR {
@@ -251,21 +256,21 @@ int32_t SumOf(const std::byte* x, bool quads, int64_t k) {
   return static_cast<int32_t>(sum);
 }
 
-// An element of the weights in the form in which it is packed.
+// An element of the weights, in the form in which it is packed.
 int32_t WeightAt(const ByteMatrix& w, bool quads, int64_t i, int64_t c) {
   const std::byte* at = w.data + i * w.row + c * w.column;
   if (w.is_signed) return *reinterpret_cast<const int8_t*>(at);
   return int32_t{*reinterpret_cast<const uint8_t*>(at)} - (quads ? 128 : 0);
 }
 
-// Bytes of rows that a worker fills at a time, so that they stay in its cache while the panels
-// pass; and bytes of rows up to which all are filled first, so that panels can be shared among
-// workers.
+// The bytes of rows that a worker fills at a time, so that they stay in its cache while it computes
+// all panels; and the bytes of rows up to which all are filled first, so that workers can share the
+// panels.
 constexpr int64_t kFilledAtOnce = 1 << 17, kFilledBefore = 1 << 20;
 // The least number of pieces of a product, and the most bytes of weights of a piece.
 constexpr int64_t kPieces = 16, kWeightsAtOnce = 384 << 10;
-// A product of so many rows is shared out by rows alone if each worker's cache holds the weights:
-// what one layer writes is then read by the same worker in the next.
+// A product of at least this many rows is divided by rows alone if each worker's cache holds the
+// weights: the same worker then reads in the next layer what it wrote in this one.
 constexpr int64_t kManyRows = 192, kWeightsInCache = 1 << 20;
 // Rows of a block.
 constexpr int64_t kMostBlockRows = 96, kLeastBlockRows = 24;
@@ -349,15 +354,15 @@ class ByteProduct {
 
   int64_t weight_bytes() const { return SaturatingMul(panels_, block_.panel_bytes); }
   bool ByRows() const { return rows_.count >= kManyRows && weight_bytes() <= kWeightsInCache; }
-  // Blocks of at most `most` rows each, as many for each worker.
+  // The number of blocks of at most `most` rows each; the same number for each worker.
   int64_t BlocksOf(int64_t most) const {
     const int64_t count = rows_.count;
     const int64_t pieces = std::min(kPieces, (count + kLeastBlockRows - 1) / kLeastBlockRows);
     return EvenParts(threads_, count, std::max((count + most - 1) / most, pieces));
   }
 
-  // All rows are filled: divides the product into pieces of rows and panels. Pieces of the same
-  // panels follow one another, so that a worker keeps their weights in its cache.
+  // Divides the product into pieces of rows and panels, once all rows are filled. Pieces of the
+  // same panels follow one another, so that a worker keeps their weights in its cache.
   void RunPieces(const std::byte* x, int64_t step) const {
     const bool by_rows = ByRows();
     const int64_t blocks =

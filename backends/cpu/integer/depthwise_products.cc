@@ -1,8 +1,8 @@
 // Fast ConvInteger of bytes with one input and one output channel in each group.
 //
-// Two taps are taken at a time: vectors of channels of both are widened to 16 bits and interleaved,
+// Taps are processed in pairs: vectors of channels of both are widened to 16 bits and interleaved,
 // so that one instruction multiplies and adds them. Weights are packed to match, block of channels
-// by block: once where they are constants, else in each run. The zero point of x is subtracted at
+// by block: once if they are constant, otherwise in each run. The zero point of x is subtracted at
 // the end, as in byte_product.h; taps outside the input read a row of zero points.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/integer/depthwise_products.cc"
@@ -43,8 +43,8 @@ struct DepthwiseRow {
   int64_t pairs() const { return (line_count * width->kernel + 1) / 2; }
 };
 
-// Weights as they are stored, [taps][channels]; a zero point is subtracted for each channel where
-// there are zero points.
+// Weights as they are stored, [taps][channels]; if there are zero points, one is subtracted for
+// each channel.
 struct DepthwiseWeights {
   const std::byte* data = nullptr;
   bool is_signed = false;
@@ -67,7 +67,7 @@ struct DepthwiseWeights {
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-#if HWY_TARGET != HWY_SCALAR  // its vectors hold no pairs
+#if HWY_TARGET != HWY_SCALAR  // a scalar vector holds no pairs
 using Pairs = hn::Repartition<int16_t, Ints>;
 #endif
 // Channels of a block: a vector of 16-bit integers. With several blocks, the last one overlaps the
@@ -174,7 +174,7 @@ HWY_INLINE void SumBlock(const std::byte* const* taps, int64_t pairs, const int1
 #endif
 }
 
-// Finds the pixels under the windows of a row from its first place on.
+// Finds the pixels under the windows of a row, from its first position on.
 class TapFinder {
  public:
   explicit TapFinder(const DepthwiseRow& row)
@@ -202,7 +202,7 @@ class TapFinder {
         *taps++ = inside ? x + w * row_.channels : row_.outside;
       }
     }
-    // A last tap without a partner is paired with any other, with weights of 0.
+    // A last tap without a partner is paired with any other tap, with weights of 0.
     if (count_ % 2 != 0) *taps = taps[-1];
   }
 
@@ -293,7 +293,7 @@ void Pack(const DepthwiseWeights& w, std::byte* to) {
   }
 }
 
-// Whether constant weights are also packed for depthwise_quads.h, behind the others.
+// Whether constant weights are also packed for depthwise_quads.h, after the others.
 bool PacksQuads(bool is_signed, int64_t taps, int64_t width) {
   return is_signed && width == kQuadWidth && taps <= kQuadLines * kQuadWidth &&
          QuadRowHere() != nullptr;
@@ -378,7 +378,7 @@ class FastIntegerDepthwise : public CpuKernel {
   }
 
  private:
-  // What is added to the sums of x * w, by the formula of byte_product.h; weights already have
+  // The terms added to the sums of x * w, by the formula of byte_product.h; weights already have
   // their zero points subtracted.
   std::vector<int32_t> Terms(const Args& args, int32_t zero, const int32_t* weight_sums) const {
     std::vector<int32_t> terms(static_cast<size_t>(g_.in_channels));

@@ -1,5 +1,5 @@
-// Rows are computed in blocks of 64 channels, and of 32 where no more are left; the code is the
-// same for both widths of vectors.
+// Depthwise integer convolution with VNNI instructions. Rows are computed in blocks of 64 channels,
+// and of 32 if no more are left; the code is the same for both widths of vectors.
 #include "backends/cpu/integer/depthwise_quads.h"
 
 #include <algorithm>
@@ -206,7 +206,7 @@ ONCILLA_VNNI void RunRow(const QuadRow& row) {
 }  // namespace
 
 QuadRowFunction QuadRowHere() {
-  // Asked once: on virtual machines CPUID traps and is slow.
+  // Cached, because CPUID traps on virtual machines and is slow there.
   static const QuadRowFunction here = MayUseAvx512Vnni() ? &RunRow : nullptr;
   return here;
 }

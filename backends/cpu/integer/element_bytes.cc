@@ -1,3 +1,5 @@
+// Elementwise conversions between quantised bytes and floats, and sums of bytes, once per
+// instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/integer/element_bytes.cc"
 // clang-format off
@@ -19,7 +21,7 @@ namespace oncilla::cpu::HWY_NAMESPACE {
 constexpr float kMagic = 12582912.0F;  // 3 * 2^22
 constexpr int32_t kMagicBits = 0x4B400000;
 
-// The real numbers that a vector of integers stands for.
+// The real numbers that a vector of integers represents.
 template <class T>
 class ScaledFloats {
  public:
@@ -46,7 +48,7 @@ HWY_INLINE void ReadAll(const T* from, int64_t n, const ByteScale& s, float* to)
   for (; i < n; ++i) to[i] = ScaledFloat(from[i], s);
 }
 
-// The integers of a vector of real numbers: x / scale, rounded to the nearest, ties to even, plus
+// Quantises a vector of real numbers: x / scale, rounded to the nearest integer, ties to even, plus
 // zero.
 template <class T>
 class ScaledInts {
@@ -60,20 +62,20 @@ class ScaledInts {
         magic_(hn::Set(Floats(), kMagic + s.zero)),
         least_shifted_(hn::Set(Floats(), kMagic + s.least)),
         most_shifted_(hn::Set(Floats(), kMagic + s.most)),
-        // Where the reciprocal is infinite or no normal number, or the zero point not whole,
-        // nothing is close.
+        // If the reciprocal is not a normal number, or the zero point not an integer, every number
+        // is computed by division.
         close_(hn::Set(Floats(), std::isnormal(1 / s.scale) && IsSmallInteger(s.zero) ? 0.5F - kFar
                                                                                       : -1.0F)) {}
 
   HWY_INLINE IntVector operator()(Vector x) const {
     if constexpr (sizeof(T) == 1) {
-      // A product with the reciprocal is at most two units of its last place away from the
-      // quotient, so that both are rounded to the same integer unless it lies close to a tie. That
-      // is seldom so, and a division of whole vectors takes longer than all else here.
+      // The product with the reciprocal is at most two units in the last place away from the
+      // quotient, so both are rounded to the same integer unless the number is close to a tie. That
+      // is rare, and a division of whole vectors takes longer than everything else here.
       const Vector about = hn::Mul(x, reciprocal_);
       const Vector shifted = hn::Add(about, magic_);
       const Vector rest = hn::Sub(about, hn::Sub(shifted, magic_));
-      // NaN is not close either.
+      // NaN does not count as close enough, either.
       if (HWY_LIKELY(hn::AllTrue(Floats(), hn::Le(hn::Abs(rest), close_)))) {
         const Vector bounded = hn::Min(hn::Max(shifted, least_shifted_), most_shifted_);
         return hn::Sub(hn::BitCast(Ints(), bounded), hn::Set(Ints(), kMagicBits));
@@ -86,7 +88,7 @@ class ScaledInts {
 
  private:
   static bool IsSmallInteger(float x) { return std::abs(x) <= 0x1p16F && x == std::floor(x); }
-  // Two units of the last place of numbers below 2^9; those above are cut to the bounds.
+  // Two units in the last place of numbers below 2^9; larger numbers are clipped anyway.
   static constexpr float kFar = 0x1p-14F;
 
   const Vector scale_, reciprocal_, zero_, least_, most_;
@@ -136,7 +138,7 @@ HWY_INLINE void WriteAll(const float* from, int64_t n, const ByteScale& s, T* to
   }
 }
 
-// x * factor + y, rounded once. Of a byte the product is exact as a double.
+// x * factor + y, rounded once. For a byte x, the product is exact in double.
 HWY_INLINE Vector FusedSum(Vector x, Vector factor, Vector y) {
 #if HWY_NATIVE_FMA
   return hn::MulAdd(x, factor, y);

@@ -1,6 +1,7 @@
-// Every value is a run of numbers as its dtype lies in memory: an input read in place where it is
-// dense, a tile otherwise. Steps on floats are those of elementwise.cc; conditions, which they take
-// and give as floats, are converted around them.
+// Elementwise programs on integers and booleans. Every value is a run of numbers in its dtype: an
+// input read in place if it is dense, otherwise a tile. Steps on floats are those of
+// elementwise.cc; conditions, which these steps read and write as floats, are converted around
+// them.
 #include "backends/cpu/integer/elementwise_native.h"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ struct Instruction {
 
 struct Value {
   DType dtype = DType::kF32;
-  // One of: an input, a constant's bits, where it is computed.
+  // Set is one of: an input, a constant's bits, the tile in which the value is computed.
   int input = -1;
   bool constant = false;
   uint64_t bits = 0;
@@ -94,7 +95,7 @@ class Translator {
   }
   int Converted(int value, DType dtype) { return Add({.operands = {value, value, value}}, dtype); }
 
-  // A number converted to the dtype, or the bound that an absent operand stands for.
+  // A number converted to the dtype, or the default bound for an absent operand.
   int Constant(const ElementwiseOperand& o, bool lowest, DType dtype) {
     Value value = {.dtype = dtype, .constant = true};
     DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
@@ -115,7 +116,7 @@ class Translator {
     return Constant(o, lowest, dtype);
   }
 
-  // Returns the index of the result, or -1 when the step is not for this kernel.
+  // Returns the index of the result, or -1 if this kernel does not support the step.
   int Translate(const ElementwiseStep& step) {
     const ElementwiseRow& row = *step.call.row;
     if ((row.flags & kIsCast) != 0) {

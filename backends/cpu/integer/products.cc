@@ -1,5 +1,5 @@
-// Fast ConvInteger and MatMulInteger of bytes with sums in i32, with what follows the sums in the
-// same step (byte_product.h). Weights are packed once where they are constants, else in each run.
+// Fast ConvInteger and MatMulInteger of bytes with sums in i32, including the steps after the sums
+// (byte_product.h). Weights are packed once if they are constant, otherwise in each run.
 #include <algorithm>
 #include <vector>
 
@@ -16,7 +16,8 @@ constexpr int64_t kFewestRows = 4;
 
 bool IsByte(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
 
-// Bytes, with sums in i32 that are stored or become real numbers or integers of 8 or 16 bits.
+// Whether the operands are bytes, and the sums i32 that are stored or converted to real numbers or
+// to integers of 8 or 16 bits.
 bool TakesTypes(const NodeView& node, const IntegerEpilogue& epilogue) {
   const Fact* bias = node.has_input(4) ? &node.inputs[4] : nullptr;
   return IsByte(node.inputs[0].dtype) && IsByte(node.inputs[1].dtype) &&
@@ -66,7 +67,8 @@ CpuPacking PackingOf(const ByteMatrix& w, std::string_view order) {
           }};
 }
 
-// What follows the sums of a product with n columns. `rule` is storage that the result points to.
+// The steps after the sums of a product with n columns. `rule` is storage that the result points
+// to.
 Result<ByteEnd> EndOf(const IntegerEpilogue& epilogue, const Args& args, int64_t n,
                       RequantizeRule* rule) {
   ByteEnd end;
@@ -127,7 +129,7 @@ class FastConvInteger : public CpuKernel {
  private:
   int64_t depth() const { return g_.taps() * g_.in_channels; }
 
-  // Whether the rows of the matrix are the input's pixels as they stand, without a window.
+  // Whether the rows of the matrix are the input's pixels in place, without a window.
   bool IsMatrix() const {
     return g_.taps() == 1 && std::all_of(g_.axis.begin(), g_.axis.end(), [](const WindowAxis& a) {
              return a.stride == 1 && a.pad_begin == 0 && a.in == a.out;
@@ -225,7 +227,7 @@ class FastMatMulInteger : public CpuKernel {
   }
 
  private:
-  // The zero point of each row of a; empty where all rows share one.
+  // The zero point of each row of a; empty if all rows share one.
   std::vector<int32_t> RowZeros(const Args& args) const {
     std::vector<int32_t> zeros;
     if (!args.has_input(2) || args.in(2).elements() == 1) return zeros;
@@ -239,7 +241,8 @@ class FastMatMulInteger : public CpuKernel {
   const bool packed_;
 };
 
-// Whether constant weights are packed must follow from attributes, types and the constant alone.
+// Whether constant weights are packed. This must follow from attributes, types and the constant
+// alone.
 bool PacksFilter(const NodeView& node, const ConvIntegerAttrs& attrs) {
   const Fact& filter = node.inputs[1];
   return filter.constant && attrs.groups == 1 && filter.desc().elements() > 0 &&
@@ -253,7 +256,7 @@ bool PacksDepthwise(const NodeView& node, const ConvIntegerAttrs& attrs) {
          !node.has_input(3) && !attrs.epilogue.real() && TakesTypes(node, attrs.epilogue);
 }
 
-// Nodes whose rows of a are not contiguous stay with plain code.
+// Plain code computes nodes in which the rows of a are not contiguous.
 bool PacksMatrix(const NodeView& node, const MatMulIntegerAttrs& attrs) {
   const Fact& b = node.inputs[1];
   return b.constant && b.desc().shape.rank() == 2 && b.desc().elements() > 0 &&

@@ -1,5 +1,5 @@
-// Tiles by VNNI: kRows x 2 vectors of sums in registers. gemm_tile.inl.h says how rows are
-// addressed.
+// Tiles of byte products with VNNI: kRows x 2 vectors of sums in registers. gemm_tile.inl.h
+// explains how rows are addressed.
 #include "backends/cpu/integer/quad_sums.h"
 
 #include "backends/cpu/instruction_set.h"
@@ -38,7 +38,7 @@ using QuadTile = void (*)(const std::byte*, int64_t, int64_t, const std::byte*, 
 
 #define ONCILLA_AVX512_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 
-// Adds up a tile into `sum`, which stays in registers.
+// Computes the sums of a tile in `sum`, which stays in registers.
 template <int kRows>
 ONCILLA_AVX512_VNNI inline __attribute__((always_inline)) void AddUp512(const std::byte* x,
                                                                         int64_t step, int64_t steps,
@@ -77,7 +77,7 @@ ONCILLA_AVX512_VNNI void Sums512(const std::byte* x, int64_t step, int64_t steps
   }
 }
 
-// What becomes of a tile's sums. Bytes are computed as unsigned ones; `flip` makes them signed.
+// Converts a tile's sums to bytes. Bytes are computed as unsigned ones; `flip` makes them signed.
 struct End512 {
   __m512i terms[2];
   __m512 scales[2], most;
@@ -95,18 +95,19 @@ struct End512 {
     least_byte = _mm512_set1_epi8(static_cast<char>(end.least_byte + moved));
     most_byte = _mm512_set1_epi8(static_cast<char>(end.most_byte + moved));
     flip = _mm512_set1_epi8(static_cast<char>(moved));
-    // From 128 bits with four columns of each vector of two rows to whole rows.
+    // Reorders 128-bit parts, which have four columns of each vector of two rows, into whole rows.
     order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     stored = end.columns >= 32 ? ~__mmask32{0} : (__mmask32{1} << end.columns) - 1;
   }
 
-  // A row of sums as numbers of 16 bits with the zero point, cut to their range. In each 128 bits
-  // are four columns of the first vector and four of the second.
+  // A row of sums as 16-bit numbers including the zero point, clipped to their range. Each 128 bits
+  // hold four columns of the first vector and four of the second.
   ONCILLA_AVX512_VNNI inline __attribute__((always_inline)) __m512i Row(const int32_t* sums) const {
     const __m512 low = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_loadu_si512(sums), terms[0]));
     const __m512 high =
         _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_loadu_si512(sums + 16), terms[1]));
-    // Rounds to the nearest, ties to even. What is below all integers becomes the lowest one.
+    // Rounds to the nearest integer, ties to even. Numbers below all integers become the lowest
+    // one.
     const __m512i low_int = _mm512_cvtps_epi32(_mm512_min_ps(_mm512_mul_ps(low, scales[0]), most));
     const __m512i high_int =
         _mm512_cvtps_epi32(_mm512_min_ps(_mm512_mul_ps(high, scales[1]), most));
@@ -114,7 +115,8 @@ struct End512 {
   }
 };
 
-// Rows kRow and kRow + 1, since four vectors of sums are one of bytes, and those behind them.
+// Stores rows kRow and kRow + 1, since four vectors of sums give one of bytes, and then the rows
+// after them.
 template <int kRow, int kRows>
 ONCILLA_AVX512_VNNI inline __attribute__((always_inline)) void StoreRows512(const int32_t* sums,
                                                                             const End512& end,
@@ -137,8 +139,8 @@ template <int kRows>
 ONCILLA_AVX512_VNNI void Bytes512(const std::byte* x, int64_t step, int64_t steps,
                                   const std::byte* w, const QuadEnd& end, std::byte* y,
                                   int64_t y_step) {
-  // In memory when they are done: where they are computed with, compilers would keep them there
-  // from step to step.
+  // Sums are written to memory only when they are complete. If the later steps computed with them
+  // directly, compilers would keep them in memory from step to step.
   alignas(64) int32_t sums[kRows * 32];
   Sums512<kRows>(x, step, steps, w, sums);
   StoreRows512<0, kRows>(sums, End512(end), y, y_step);

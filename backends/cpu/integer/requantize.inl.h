@@ -17,13 +17,12 @@ namespace oncilla::cpu::HWY_NAMESPACE {
 using Ints = hn::ScalableTag<int32_t>;
 using IntVector = hn::Vec<Ints>;
 
-// Integers that a T holds as such.
+// Converts integers that fit T to T.
 template <class T>
 HWY_INLINE hn::Vec<hn::Rebind<T, Ints>> Narrowed(IntVector x) {
   constexpr hn::Rebind<T, Ints> narrow;
 #if HWY_TARGET == HWY_AVX3
-  // The lowest byte of each: two shuffles, where DemoteTo, which also cuts to the bounds, takes
-  // three and a mask.
+  // Takes the lowest byte of each: two shuffles. DemoteTo also clips, which takes three and a mask.
   if constexpr (sizeof(T) == 1) {
     return hn::BitCast(narrow, hn::U8FromU32(hn::BitCast(hn::RebindToUnsigned<Ints>(), x)));
   }
@@ -62,14 +61,14 @@ HWY_INLINE IntVector MultiplyFixedLanes(IntVector x, IntVector multiplier, IntVe
   const auto above = hn::Sub(hn::ShiftRight<1>(mask), hn::BroadcastSignBit(high));
   const auto up = hn::Gt(hn::And(high, mask), above);
   const auto y = hn::Sub(hn::Shr(high, right), hn::VecFromMask(d, up));
-  // The only product whose upper half does not fit 32 bits.
+  // Handles the only product whose upper half does not fit 32 bits.
   const auto lowest = hn::Set(d, INT32_MIN), most = hn::Shr(hn::Set(d, INT32_MAX), right);
   const auto beyond = hn::And(hn::Eq(x, lowest), hn::Eq(multiplier, lowest));
   return hn::IfThenElse(beyond, most, y);
 #endif
 }
 
-// A rule, with the factors for one vector of sums, in registers.
+// A rule with the factors for one vector of sums, in registers.
 template <bool kFixed>
 struct RuleLanes;
 
@@ -82,7 +81,8 @@ struct RuleLanes<false> {
   Vector scale, least, most;
   IntVector zero;
 
-  // Reads a whole vector of factors from `place` on where there are many, else one factor for all.
+  // Reads a whole vector of factors from `place` on if there are many, otherwise one factor for
+  // all.
   HWY_INLINE RuleLanes(const RequantizeRule& rule, int64_t place) {
     constexpr Floats d;
     scale = rule.many ? hn::LoadU(d, rule.scales + place) : hn::Set(d, rule.scales[0]);
@@ -122,7 +122,7 @@ struct RuleLanes<true> {
   }
 };
 
-// Converts `n` sums to numbers of type T; the factor of the first sum stands at `place`.
+// Converts `n` sums to numbers of type T; the factor of the first sum is at `place`.
 template <class T, bool kFixed>
 HWY_INLINE void RequantizeSums(const RequantizeRule& rule, const int32_t* x, int64_t n,
                                int64_t place, T* y) {

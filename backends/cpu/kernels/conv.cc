@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "backends/cpu/fast/fast.h"
 #include "backends/cpu/conv/fused_convs.h"
+#include "backends/cpu/fast/fast.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/windows.h"
 #include "engine/ops/math/activation.h"
@@ -98,7 +98,8 @@ void MeanOf(const double* x, int64_t pixels, int64_t channels, T* y) {
   }
 }
 
-// Runs stage by stage, one sample at a time; intermediate tensors are of double.
+// Computes the convolutions one after the other, for one sample at a time; intermediate tensors are
+// double.
 template <class T>
 Status RunInvertedResidual(const InvertedResidualAttrs& attrs, const Args& args) {
   using In = InvertedResidualInput;

@@ -1,4 +1,6 @@
 // Crops, projective transforms and glimpses on the CPU, in float as TensorFlow computes them.
+#include "engine/ops/nn/image.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,7 +9,6 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/indices.h"
-#include "engine/ops/nn/image.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
@@ -231,7 +232,7 @@ Status ProjectImage(const ProjectImageAttrs& attrs, const Args& args) {
         const auto row = static_cast<float>(r % out[1]);
         for (int64_t i = 0; i < out[2]; ++i, to += depth) {
           const auto column = static_cast<float>(i);
-          // The projective transform of the output's pixel; where k is 0 it lies at infinity.
+          // The projective transform of the output's pixel; if k is 0, the source is at infinity.
           const float k = t[6] * column + t[7] * row + 1.0f;
           if (k == 0) {
             std::fill_n(to, depth, fill);

@@ -49,8 +49,8 @@ void CopySlices(const GatherSizes& s, std::span<const int64_t> at, const T* x, T
   });
 }
 
-// Gathers single numbers of one row, as lookup tables do, without a list of indices: that list
-// would take many times the memory of what is moved.
+// Gathers single numbers of one row, as lookup tables do. It makes no list of indices, which would
+// take many times the memory of the numbers.
 template <class I>
 Status PickNumbers(const GatherAttrs& attrs, const GatherSizes& s, const Args& args) {
   const I* at = args.In<I>(1);

@@ -1,5 +1,5 @@
-// Ops that select elements by a rule, on the CPU: plain code, on the host where the number of
-// results depends on data.
+// Ops that select elements by a rule, on the CPU: plain code. Ops whose number of results depends
+// on data are host functions.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -122,7 +122,7 @@ Groups GroupsOf(const SliceOrder<T>& less, int64_t n, const UniqueAttrs& attrs) 
     look.GoOrThrow(8);
     return less(a, b);
   });
-  // Equal slices are neighbours in this order, the first one seen in front.
+  // In this order equal slices are adjacent, and the first one in x comes first.
   HostVector<std::pair<size_t, size_t>> runs;
   for (size_t i = 0; i < order.size(); ++i) {
     if (i == 0 || less.Compare(order[i - 1], order[i]) != 0 ||
@@ -148,8 +148,8 @@ Groups GroupsOf(const SliceOrder<T>& less, int64_t n, const UniqueAttrs& attrs) 
 }
 
 template <class T>
-void CopyFirsts(std::span<const int64_t> first, int64_t outer, int64_t n, int64_t inner,
-                const T* x, T* y) {
+void CopyFirsts(std::span<const int64_t> first, int64_t outer, int64_t n, int64_t inner, const T* x,
+                T* y) {
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i : first) y = std::copy_n(x + (o * n + i) * inner, inner, y);
   }

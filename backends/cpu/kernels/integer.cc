@@ -144,8 +144,8 @@ void StoreSums(const IntegerEpilogue& epilogue, const Args& args, const Wrapping
   });
 }
 
-// The shifts of an imported file were checked when it was read; those of a graph made otherwise are
-// checked here.
+// The shifts of an imported file were checked when it was read; those of other graphs are checked
+// here.
 Status CheckShiftsAt(const Args& args, const std::string& mode, DType x, size_t input) {
   if (mode != "fixed") return Status();
   const auto count = static_cast<size_t>(args.in(input).elements());

@@ -29,7 +29,7 @@ Result<int64_t> ReadLength(const Tensor& t) {
   return length;
 }
 
-// What is known of the shape of elements: the list's own, and input `at` where there is one.
+// The shape of elements as far as it is known, from the list and from input `at` if there is one.
 Result<PartialShape> ElementShape(const TensorList& list, std::span<const Tensor> in, size_t at) {
   if (in.size() <= at || !in[at].valid() || in[at].shape().rank() == 0) return list.element();
   ONCILLA_ASSIGN(const auto sizes, ToInt64s(in[at]));
@@ -38,7 +38,7 @@ Result<PartialShape> ElementShape(const TensorList& list, std::span<const Tensor
   return MergeShapes(list.element(), PartialShape(std::move(dims)));
 }
 
-// Elements that were written agree on their shape; one that was never written has the same.
+// Written elements agree on their shape, so an element that was never written has the same shape.
 PartialShape KnownFromOthers(const TensorList& list, PartialShape shape) {
   for (int64_t i = 0; i < list.size() && !shape.known(); ++i) {
     if (list.at(i).valid()) shape = list.at(i).shape();
@@ -168,7 +168,7 @@ Result<Tensors> ListGet(const ListGetAttrs& attrs, const NodeView&, std::span<co
   return Tensors{std::move(element)};
 }
 
-// Puts x into the list, which grows where `grow` allows it.
+// Puts x into the list, which grows if `grow` is set.
 Status Put(TensorList& list, int64_t index, bool grow, Tensor x) {
   if (index < 0 || index >= TensorList::kMaxSize || (!grow && index >= list.size())) {
     return InvalidArgument("index ", index, " is outside a list of ", list.size(), " elements");
@@ -398,7 +398,7 @@ Result<Tensors> ListErase(const NoAttrs&, const NodeView&, std::span<const Tenso
   return Tensors{Tensor::OfList(std::move(list))};
 }
 
-// The shape of the elements of an empty list; sizes that are not known are 0.
+// The shape of the elements of an empty list; unknown sizes count as 0.
 Result<Shape> ShapeOfNone(const TensorList& list, std::span<const Tensor> in) {
   const PartialShape& element = list.element();
   std::vector<int64_t> stated;
@@ -435,8 +435,8 @@ Result<Tensor> JoinNone(const ListJoinAttrs& attrs, const TensorList& list,
   return Tensor::Allocate({list.dtype(), std::move(shape)});
 }
 
-// Checks that the elements fit together. Returns the sum of their sizes along the axis, or for
-// stacks their number.
+// Checks that the elements fit together. Returns the sum of their sizes along the axis or, for
+// stacks, their number.
 Result<int64_t> JoinedSize(const ListJoinAttrs& attrs, const TensorList& list, int axis) {
   int64_t sum = 0;
   for (int64_t i = 0; i < list.size(); ++i) {

@@ -1,15 +1,16 @@
 // MatMul on the CPU: plain, exact code.
+#include "engine/ops/math/matmul.h"
+
 #include "backends/cpu/fast/fast.h"
 #include "backends/cpu/kernel.h"
 #include "engine/ops/math/activation.h"
-#include "engine/ops/math/matmul.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
 namespace {
 
-// Sums are kept in double; those of integers modulo 2^64, of which the low bits are right for any
-// narrower type.
+// Sums are double; sums of integers are modulo 2^64, whose low bits are right for any narrower
+// type.
 template <class T>
 using Sum = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
 

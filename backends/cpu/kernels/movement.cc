@@ -1,5 +1,5 @@
-// Movement ops on the CPU. engine/ops computes where elements go; here are the rows of the table,
-// and the ops that are not copies of strided boxes.
+// Movement ops on the CPU. engine/ops computes where elements go; this file has the rows of the
+// table, and the ops that are not copies of strided boxes.
 #include "engine/ops/array/movement.h"
 
 #include <algorithm>
@@ -112,7 +112,7 @@ Result<std::vector<Tensor>> PadStrings(const PadAttrs& attrs, const NodeView& no
   return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
 }
 
-// Reverses the first elements of the time axis, as many as `lengths` says for each index of the
+// Reverses the first elements of the time axis; `lengths` states how many for each index of the
 // batch axis.
 template <class T>
 Status ReverseRows(const ReverseSequenceAttrs& attrs, const Shape& x,

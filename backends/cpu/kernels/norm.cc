@@ -1,8 +1,9 @@
 // Normalisation kernels of the CPU: plain, exact code, all sums in double.
+#include "backends/cpu/fast/norm.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cpu/fast/norm.h"
 #include "backends/cpu/kernel.h"
 #include "engine/ops/broadcast.h"
 #include "engine/ops/nn/norm.h"
@@ -11,7 +12,7 @@
 namespace oncilla::cpu {
 namespace {
 
-// The sizes of a shape before, along and behind an axis.
+// The sizes of a shape before, along and after an axis.
 struct AroundAxis {
   int64_t outer, size, inner;
 };

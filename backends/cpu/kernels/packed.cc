@@ -1,5 +1,5 @@
-// Products with packed weights on the CPU. A thread unpacks a column of weights when it needs it,
-// into a buffer of its own, so that the matrix as a whole never stands in memory as floats.
+// Products with packed weights on the CPU. Each thread unpacks a column of weights into a buffer
+// when it needs it, so that the whole matrix is never in memory as floats.
 #include "engine/ops/math/packed.h"
 
 #include <array>

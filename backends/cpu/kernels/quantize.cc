@@ -188,9 +188,9 @@ Status Steps(const RoundToStepsAttrs& attrs, const Args& args) {
         }
       });
     }
-    // The coarser of the steps by which `least` and `most` would each reach their end of the
-    // integers, so that both fit. The other bound then follows from the step. A bound asks for no
-    // step where it or its end is 0, or where their signs differ.
+    // Each bound would need a certain step to reach its end of the integers. The coarser of both
+    // steps is used, so that both bounds fit; the other bound then follows from the step. A bound
+    // needs no step if it or its end is 0, or if their signs differ.
     constexpr T kNone = std::numeric_limits<T>::max();
     const T by_least = lowest * least > 0 ? lowest / least : kNone;
     const T by_most = highest * most > 0 ? highest / most : kNone;

@@ -1,5 +1,5 @@
-// Recurrent layers on the CPU: plain, exact code. Sums are in double; the state is rounded to the
-// type of the tensors after each step, or to float where they have 16 bits.
+// Recurrent layers on the CPU: plain, exact code. Sums are double; after each step the state is
+// rounded to the type of the tensors, or to float if they have 16 bits.
 #include "engine/ops/nn/recurrent.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ T To(double v) {
   if constexpr (std::is_same_v<T, double>) return v;
   return static_cast<T>(static_cast<float>(v));
 }
-// The state as it is kept from one step to the next.
+// The state as it is stored between steps.
 template <class T>
 double Kept(double v) {
   if constexpr (std::is_same_v<T, double>) return v;
@@ -49,7 +49,7 @@ void AddProduct(const Layer& layer, const T* recurrent, const double* h, int64_t
   }
 }
 
-// h rounded to what bytes hold, computed in float.
+// Rounds h to the values that 8-bit quantisation gives, in float.
 void RoundToBytes(std::vector<double>& h) {
   float least = 0, most = 0;
   for (const double v : h) {

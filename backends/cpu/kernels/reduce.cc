@@ -99,7 +99,7 @@ template <class W, class T>
 struct SumSquareOf : SumOf<W, T> {
   void Add(W x) { SumOf<W, T>::Add(MulWide(x, x)); }
 };
-// These give fractions, which integer dtypes truncate.
+// Results are fractions, which integer dtypes truncate.
 template <class W, class T>
 struct L2Of {
   double sum = 0;
@@ -192,7 +192,7 @@ Status ReduceMean(const ReduceAttrs& attrs, const Args& args) {
   return Reduce<MeanOf>(attrs, args);
 }
 
-// The sizes of a shape before, along and behind an axis.
+// The sizes of a shape before, along and after an axis.
 struct AroundAxis {
   int64_t outer, size, inner;
 };
@@ -271,8 +271,8 @@ void CumulateRow(const T* x, int64_t n, int64_t step, bool exclusive, T* y) {
   }
 }
 
-// Takes the next element of `columns` columns. The loops have a known, short length, so that
-// compilers vectorise them.
+// Adds the next element of `columns` columns to their totals. The loops have a short length known
+// to the compiler, so that they are vectorised.
 template <bool product, int64_t columns, class W, class T>
 void CumulateColumns(const T* x, bool exclusive, W* totals, T* y) {
   W wide[columns];
@@ -292,12 +292,12 @@ Status Cumulate(const CumulativeAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const AroundAxis at, Around(args.in(0).shape, axis[0]));
   if (at.size == 0) return Status();
   constexpr int64_t kTogether = 16, kColumns = 512;
-  // Computes up to kColumns columns side by side, each in the order of its elements; where there
-  // are few columns, one after the other.
+  // Computes up to kColumns columns side by side, each in the order of its elements; if there are
+  // few columns, one after the other.
   const int64_t columns = at.inner < kTogether ? 1 : std::min(kColumns, at.inner);
   const int64_t blocks = (at.inner + columns - 1) / columns;
   const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, at.size * columns));
-  // `start` is the first element in the order of the sums, `step` leads to the next.
+  // `start` is the first element in the order of summation, `step` leads to the next.
   const int64_t start = attrs.reverse ? (at.size - 1) * at.inner : 0;
   const int64_t step = attrs.reverse ? -at.inner : at.inner;
   DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
@@ -333,8 +333,8 @@ Status Cumulate(const CumulativeAttrs& attrs, const Args& args) {
   return Status();
 }
 
-// log(exp(a) + exp(b)) without overflow. Equal infinities are handled apart, since their difference
-// is NaN.
+// log(exp(a) + exp(b)) without overflow. Equal infinities are handled separately, since their
+// difference is NaN.
 double LogAdd(double a, double b) {
   if (IsNan(a) || IsNan(b)) return a + b;
   const double high = std::max(a, b), low = std::min(a, b);
@@ -397,8 +397,8 @@ Status TopK(const TopKAttrs& attrs, const Args& args) {
         const int64_t outer = i / at.inner, inner = i % at.inner;
         const T* x = args.In<T>(0) + outer * at.size * at.inner + inner;
         auto value = [&](int64_t index) { return static_cast<W>(x[index * at.inner]); };
-        // A total order, so that a partial selection gives the same as sorting everything. A NaN is
-        // above all numbers.
+        // A total order, so that a partial selection gives the same result as sorting everything.
+        // NaN is above all numbers.
         auto before = [&](int64_t a, int64_t b) {
           const W va = value(a), vb = value(b);
           if (IsNan(va) || IsNan(vb)) {

@@ -26,7 +26,7 @@ float Reflect(float x, float low, float high) {
   return (x < low) == even ? low + rest : high - rest;
 }
 
-// One axis of the image.
+// One axis of the image, and how coordinates are mapped to it.
 struct Axis {
   int64_t size;
   Padding padding;
@@ -272,7 +272,7 @@ Status RoiAlign(const RoiAlignAttrs& attrs, const Args& args) {
   return status;
 }
 
-// One way of a region in whole pixels: where it begins, how long a bin is.
+// One axis of a region in whole pixels: where it begins, and the length of a bin.
 struct PoolAxis {
   int64_t begin, size;
   float bin;

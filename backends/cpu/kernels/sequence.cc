@@ -185,7 +185,7 @@ Result<std::vector<Tensor>> WarpPath(const NoAttrs&, const NodeView&, std::span<
   }
   const auto costs = in[0].As<float>();
   enum Step : uint8_t { kBoth, kRow, kColumn };
-  // The step that leads to each element, and the sums of a row, from behind its start on.
+  // The step that leads to each element, and the sums of a row after its start.
   std::vector<uint8_t> steps(static_cast<size_t>(in[0].elements()));
   std::vector<float> sums(static_cast<size_t>(columns) + 1, INFINITY);
   sums[0] = 0;

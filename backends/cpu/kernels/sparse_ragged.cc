@@ -206,8 +206,8 @@ Result<Partitions> ReadPartitions(std::span<const std::string> types, std::span<
   return out;
 }
 
-// The sizes of the result: those asked for, and where that is -1 the size of the values or of the
-// longest row.
+// The sizes of the result: the requested ones, and where these are -1, those of the values or of
+// the longest row.
 Result<Shape> DenseShape(const Tensor& asked_for, const Partitions& partitions,
                          const Shape& values) {
   const size_t ragged = partitions.splits.size();
@@ -241,10 +241,10 @@ Result<Shape> DenseShape(const Tensor& asked_for, const Partitions& partitions,
   return shape;
 }
 
-// The index of the value at each position of the result, not counting the values' own axes; -1 for
-// none.
+// The index of the value at each position of the result, not counting the axes of the values; -1 if
+// there is none.
 IntList ValuesAt(const Partitions& partitions, const Shape& shape, int64_t places) {
-  // Where each row goes, axis by axis; -1 for a row that is cut off.
+  // The position of each row in the result, axis by axis; -1 for a row that is cut off.
   IntList to(static_cast<size_t>(partitions.rows));
   for (int64_t r = 0; r < partitions.rows; ++r) {
     to[static_cast<size_t>(r)] = r < shape[0] ? r : -1;

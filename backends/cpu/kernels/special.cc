@@ -1,4 +1,4 @@
-// Special functions on the CPU: computed in double and rounded once. NextAfter alone steps in its
+// Special functions on the CPU: computed in double and rounded once. Only NextAfter works in its
 // own type.
 #include "engine/ops/math/special.h"
 

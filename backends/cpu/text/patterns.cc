@@ -1,4 +1,4 @@
-// Patterns through the table of functions around RE2.
+// Regular expressions, by the table of functions that wraps RE2.
 #include "backends/cpu/text/patterns.h"
 
 #include <algorithm>

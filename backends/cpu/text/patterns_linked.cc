@@ -1,4 +1,4 @@
-// Patterns in programs and in the static library: RE2 is linked.
+// Regular expressions in programs and in the static library, where RE2 is linked.
 #include "backends/cpu/text/patterns.h"
 
 namespace oncilla::cpu {

@@ -1,5 +1,5 @@
-// Patterns in the shared library: RE2 is in a module beside it, which is opened for the first
-// pattern.
+// Regular expressions in the shared library: RE2 is in a separate module, which is opened for the
+// first pattern.
 #include <dlfcn.h>
 
 #include "backends/cpu/text/patterns.h"
@@ -8,7 +8,7 @@
 namespace oncilla::cpu {
 namespace {
 
-// A sanitizer's runtime refuses modules that look up names in themselves first (RTLD_DEEPBIND).
+// A sanitizer's runtime does not support modules that prefer their own symbols (RTLD_DEEPBIND).
 bool IsSanitized() {
   return dlsym(RTLD_DEFAULT, "__asan_init") != nullptr ||
          dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr;

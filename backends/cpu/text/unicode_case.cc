@@ -16,7 +16,7 @@ struct CaseRun {
 };
 struct LongCase {
   int32_t character;
-  int32_t becomes[3];  // zeros behind the last one
+  int32_t becomes[3];  // unused entries are zero
 };
 
 #include "backends/cpu/text/unicode_tables.inc"
@@ -33,7 +33,7 @@ const Run* FindRun(const Run (&runs)[N], int32_t character) {
 constexpr int32_t kCased = 1, kPassedOver = 2;
 int32_t CaseKind(int32_t character) { return FindRun(kCaseKinds, character)->value; }
 
-// Whether a cased letter follows in this direction, skipping ignorable characters.
+// Whether a cased letter follows in this direction, after any ignorable characters.
 bool MeetsLetter(std::span<const int32_t> text, size_t at, bool forward) {
   while (forward ? ++at < text.size() : at-- > 0) {
     const int32_t kind = CaseKind(text[at]);
@@ -42,8 +42,8 @@ bool MeetsLetter(std::span<const int32_t> text, size_t at, bool forward) {
   return false;
 }
 
-// Characters that the tables map to several and that have another one of their own as well, and
-// the letters of Unicode 14, which are younger than the tables.
+// Characters that the tables map to several characters and that also have a single equivalent; and
+// the letters of Unicode 14, which is newer than the tables.
 constexpr CaseRun kShortLower[] = {
     {0x130, 0x130, 1, -199},   {0x2c2f, 0x2c2f, 1, 48},   {0xa7c0, 0xa7c0, 1, 1},
     {0xa7d0, 0xa7d0, 1, 1},    {0xa7d6, 0xa7d8, 2, 1},    {0x10570, 0x1057a, 1, 39},

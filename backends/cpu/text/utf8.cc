@@ -1,4 +1,4 @@
-// UTF-8, read and written.
+// Reading and writing of UTF-8.
 #include "backends/cpu/text/utf8.h"
 
 namespace oncilla::cpu {
@@ -11,8 +11,8 @@ Decoded NextUtf8(std::string_view text) {
   if (first < 0x80) return {static_cast<int32_t>(first), 1};
   if (first < 0xC2 || first > 0xF4) return {};
   const size_t more = first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
-  // The second byte's range leaves out longer forms than needed, surrogates, and what lies beyond
-  // the last character.
+  // The range of the second byte excludes overlong forms, surrogates, and values beyond the last
+  // character.
   const uint32_t low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
   const uint32_t high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
   uint32_t value = first & (0x3F >> more);

@@ -1,5 +1,5 @@
-// Recipes of attention: tiles of keys in local memory where the device has it, else one work-item
-// that goes through the keys for a few queries of one head.
+// Recipes of attention: tiles of keys in local memory if the device has it, otherwise one work-item
+// that loops over the keys for a few queries of one head.
 #include "engine/ops/nn/attention.h"
 
 #include <algorithm>
@@ -17,14 +17,14 @@ namespace {
 
 using Attend = AttentionInput;
 
-// The largest heads: a work-item holds one query and one result in private memory.
+// The largest size of a head: a work-item holds a query and a result in private memory.
 constexpr int64_t kMostSize = 512;
 
-// Bytes of queries and results that a work-item may hold: half of a core's first-level cache.
-// Intel's compiler for its older GPUs aborts soon above that.
+// Bytes of queries and results that a work-item may hold: half of a core's first-level cache. Not
+// far above that, Intel's compiler for its older GPUs aborts.
 constexpr int64_t kMostHeld = 16 << 10;
 
-// Queries of a work-item: the floats of a vector where the device wants vectors, but no more than
+// Queries of a work-item: the floats of a vector if the device prefers vectors, but no more than
 // fit kMostHeld.
 int64_t LanesOf(const AttentionGeometry& g, DType dtype, const Capabilities& caps) {
   if (caps.shape != KernelShape::kCpu || dtype == DType::kF64) return 1;
@@ -35,14 +35,14 @@ int64_t LanesOf(const AttentionGeometry& g, DType dtype, const Capabilities& cap
   return wanted == 1 ? 1 : std::clamp<int64_t>(wanted, 4, vector);
 }
 
-// What a group shares: queries, and keys that are divided among its parts. No queries where the
-// device does not use tiles. `matrix`: on a matrix unit.
+// The shape of a group: its queries, and the parts among which the keys are divided. `queries` is 0
+// if the device does not use tiles; `matrix` means a matrix unit.
 struct Tiles {
   int64_t queries = 0, parts = 1, items = 0, width = 0;
   bool matrix = false;
 };
 
-constexpr int64_t kTileOfKeys = 32;  // as the kernels have it
+constexpr int64_t kTileOfKeys = 32;  // as in the kernels
 
 // Bytes of local memory that a group takes.
 int64_t LocalBytes(const Tiles& t) {
@@ -54,10 +54,10 @@ int64_t LocalBytes(const Tiles& t) {
   return 4 * (t.width * (t.queries + 4) + t.parts * (keys + weights + t.queries * 8));
 }
 
-// Of the tiles that fit, those that are done soonest. A group takes a round for each tile of keys
-// of a part, and one more to begin and to end; a core takes more than kBusy work-items one after
-// the other. Parts change the order of sums, so that they follow the class of the device
-// (NominalCores).
+// The tiles that fit and are expected to finish first. A group takes one round for each tile of
+// keys of a part, plus one to begin and to end; work-items beyond kBusy on a core take additional
+// time. Since parts change the order of sums, they depend on the class of the device (NominalCores)
+// and not on the device itself.
 Tiles TilesOf(const AttentionGeometry& g, DType dtype, const Capabilities& caps) {
   constexpr int64_t kBusy = 128, kWidest = 128;
   const int64_t size = std::max({g.size, g.value_size, int64_t{1}});
@@ -86,7 +86,7 @@ Tiles TilesOf(const AttentionGeometry& g, DType dtype, const Capabilities& caps)
   return best;
 }
 
-// Whether quads of numbers lie at multiples of four elements, from the first of any row on.
+// Whether quads of numbers are at multiples of four elements, in every row.
 bool IsAligned(const AttentionGeometry& g) {
   for (const AttentionGeometry::Steps* s : {&g.q, &g.k, &g.v, &g.y}) {
     if ((s->at | s->batch | s->head | s->row) % 4 != 0) return false;
@@ -185,7 +185,7 @@ Status CanAttend(const AttentionAttrs& attrs, const NodeView& node, const Capabi
     if (given > 0) return given;
     return shape.ranked() && shape[shape.rank() - 1].known() && shape.rank() == 4
                ? shape[3].size
-               : 0;  // of rows with heads side by side: what there is of them is told below
+               : 0;  // unknown for rows with heads side by side, which are handled below
   };
   int64_t size = std::max(size_of(Attend::kKey, attrs.size), size_of(Attend::kQuery, attrs.size));
   int64_t value_size = size_of(Attend::kValue, attrs.value_size);

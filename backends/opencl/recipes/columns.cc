@@ -1,4 +1,4 @@
-// Products of a few rows: how many lanes, slices and parts they get, and their launches.
+// Matrix products with a few rows: the numbers of lanes, slices and parts, and the launches.
 #include "backends/opencl/recipes/columns.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace oncilla::opencl {
 namespace {
 
-// Neighbouring lanes read at least 128 bytes of a line, which is what memories deliver at once.
+// Neighbouring lanes read at least 128 bytes of a line, the unit in which memory is delivered.
 constexpr int64_t kNarrowLanes = 8, kWideLanes = 32;
 // Vectors of four floats per work-item that a group keeps in local memory at most
 // (matmul/columns.cl).
@@ -24,8 +24,8 @@ bool InFours(const Shape& steps) {
   return true;
 }
 
-// Quads of columns per lane. Two quads are 16 bytes where elements have 16 bits. They need columns
-// that can be read so, and so few rows that registers suffice.
+// Quads of columns per lane. Two quads of 16-bit elements are 16 bytes. They require columns that
+// can be read in this way, and few enough rows that the registers suffice.
 int64_t QuadsOf(const MatMulGeometry& g, DType dtype, int64_t rows) {
   if (dtype == DType::kF32 || rows > 4 || g.n % 8 != 0 || g.b_row % 8 != 0) return 1;
   for (int i = 0; i < g.b_steps.rank(); ++i) {
@@ -34,8 +34,8 @@ int64_t QuadsOf(const MatMulGeometry& g, DType dtype, int64_t rows) {
   return 2;
 }
 
-// Parts of K. Groups that read little each do not keep the memory busy, but dividing K costs a
-// second launch.
+// The number of parts that K is divided into. Groups that read little do not keep the memory busy,
+// but dividing K costs a second launch.
 int64_t PartsOf(const MatMulGeometry& g, int64_t groups, int64_t group_columns, int64_t bytes,
                 const Capabilities& caps) {
   const Tuning& tuning = TuningOf(caps);

@@ -1,5 +1,5 @@
-// Recipes of convolutions: panels or tiles, where a convolution is computed as a matrix product;
-// depthwise; and one work-item per element for all others.
+// Recipes of convolutions: by panels or tiles, if the convolution is computed as a matrix product;
+// by a depthwise kernel; and with one work-item per element for all others.
 #include "engine/ops/nn/conv.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void AddChannels(const WindowGeometry& g, DispatchBuilder& b) {
 // The two kernels of conv/direct.cl.
 enum class DirectKernel { kConv, kTranspose };
 
-// `run`: the rows of a convolution's filter for each tap.
+// `run` is the number of rows of a convolution's filter for each tap.
 Recipe Direct(DirectKernel kernel, const std::string& activation, const WindowGeometry& g,
               int64_t run, const NodeView& given, const Capabilities& caps) {
   // Only a convolution takes a fourth input, its residual.
@@ -51,7 +51,7 @@ Recipe Direct(DirectKernel kernel, const std::string& activation, const WindowGe
   return b.Loop(std::max(g.in_channels / g.groups, LongestAxis(g))).Alone();
 }
 
-// How a depthwise convolution is divided: pixels along a row for each work-item, and work-items of
+// The division of a depthwise convolution: pixels along a row for each work-item, and work-items of
 // a group along channels.
 struct DepthwisePlan {
   int64_t stretch, group;
@@ -134,21 +134,21 @@ Recipe Panels(const ConvAttrs& attrs, const WindowGeometry& g, bool packed, cons
   return recipe;
 }
 
-// Decided by the filter alone: one input channel per group, and one filter for each.
+// Depends on the filter alone: one input channel per group, and one filter for each.
 bool IsDepthwise(const ConvAttrs& attrs, const TensorDesc& filter) {
   return attrs.groups > 1 && filter.shape[filter.rank() - 2] == 1 &&
          filter.shape.back() == attrs.groups;
 }
 
-// Decided by the filter alone, so that it can be packed before other sizes are known.
+// Depends on the filter alone, so that it can be packed before other sizes are known.
 bool TakesPanels(const ConvAttrs& attrs, const TensorDesc& filter, const Capabilities& caps) {
   return TuningOf(caps).panels && IsCarried(filter.dtype) && filter.elements() > 0 &&
          attrs.groups <= kMostGroups && filter.shape.back() <= kMostGroups &&
          !IsDepthwise(attrs, filter);
 }
 
-// The same for tiles. It depends on nothing that a later try with smaller groups changes
-// (Device::Prepare): where no tile fits in the end, Direct takes the filter as it was packed.
+// The same for tiles. It must not depend on anything that changes if Device::Prepare tries again
+// with smaller groups. If no tile fits in the end, Direct reads the filter as it was packed.
 bool TakesTiles(const ConvAttrs& attrs, const TensorDesc& filter, const Capabilities& caps) {
   const Tuning& tuning = TuningOf(caps);
   return !tuning.panels && caps.local_groups && IsCarried(filter.dtype) && filter.elements() > 0 &&

@@ -1,4 +1,4 @@
-// The steps of DispatchBuilder, and a few helpers for dtypes and shapes that families share.
+// The implementation of DispatchBuilder, and helpers for dtypes and shapes that families share.
 #include "backends/opencl/recipes/dispatch_builder.h"
 
 #include "backends/opencl/recipes/tuning.h"

@@ -2,8 +2,8 @@
 // one kernel whose body is generated here from the table's own expressions.
 //
 // The code depends on the program, the dtypes and the pattern of the broadcast (which operands are
-// dense, scalar or stretched, along how many merged axes), never on sizes. Integers are computed at
-// 64 bits and truncated, as on the host; compilers narrow that again where it makes no difference.
+// dense, scalar or broadcast, along how many merged axes), never on sizes. Integers are computed in
+// 64 bits and truncated, as on the host; compilers narrow that again if it makes no difference.
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -181,10 +181,10 @@ struct Grid {
   std::array<int64_t, 3> groups = {1, 1, 1};
 };
 
-// Elements of fewer than four bytes are read and written four at a time, so that a work-item of a
-// GPU moves whole words; those of four bytes where enough work-items are left to fill the device:
-// an H200 moves 4150 GB/s so, and 2700 by single ones. (Those of CPU devices are vectorised across
-// work-items.)
+// Whether each work-item takes four elements. Elements of fewer than four bytes are read and
+// written four at a time, so that a work-item of a GPU moves whole words. Elements of four bytes
+// are, too, if enough work-items remain to fill the device: an H200 then moves 4150 GB/s, and with
+// single elements 2700. (CPU devices vectorise across work-items instead.)
 bool TakesQuads(const NodeView& node, const BroadcastAxes& axes, const Capabilities& caps) {
   if (TuningOf(caps).lines || axes.rank == 0 || axes.sizes[axes.rank - 1] % 4 != 0) return false;
   int64_t least = 8, most = 0;
@@ -216,7 +216,7 @@ Grid Layout(const BroadcastAxes& axes, std::span<const Shape> shapes, bool quads
   const int64_t outer = inner * second == 0 ? 0 : items / (inner * second);
   // Short rows would leave most of a group idle.
   grid.flat = rank > 1 && (inner < tuning.short_row || second > kMostGroups || outer > kMostGroups);
-  // On CPU devices half a group beyond the end of a row costs less than a further group.
+  // On CPU devices, half a group past the end of a row costs less than another group.
   const bool narrow =
       !grid.flat && rank > 1 && inner < (tuning.lines ? tuning.flat_group / 2 : tuning.flat_group);
   grid.group = caps.Group(narrow ? tuning.loop_group : tuning.flat_group);
@@ -249,7 +249,7 @@ class IndexCode {
     return axes_.rank > 0 ? axes_.strides[static_cast<size_t>(operand)][axes_.rank - 1 - i] : 0;
   }
 
-  // The index of the operand's element that goes with element i of the output.
+  // The index of the operand's element for element i of the output.
   std::string Place(int operand, Sizes& sizes) const {
     if (axes_.dense(operand)) return "i";
     std::string place;
@@ -355,9 +355,7 @@ Result<Recipe> MakeElementwise(const NodeView& node, const Capabilities& caps) {
   int64_t parameter_bytes = 0;
   for (const Arg& arg : b.dispatch().args) {
     const bool number = std::holds_alternative<int32_t>(arg);
-    parameter_bytes += number             ? 4
-                       : caps.sub_buffers ? 8
-                                          : 16;  // an operand may come with its place
+    parameter_bytes += number ? 4 : caps.sub_buffers ? 8 : 16;  // an operand may have an offset
   }
   if (parameter_bytes > caps.parameter_bytes) {
     return Unsupported("opencl: a program of ", node.inputs.size(), " inputs along ", axes.rank,
@@ -374,7 +372,7 @@ Result<Recipe> MakeElementwise(const NodeView& node, const Capabilities& caps) {
   return b.Groups(grid.groups, {grid.group, grid.rows, 1}).Alone();
 }
 
-// A program may compute in double in the middle, though no input or output is a double.
+// A program may compute in double although no input or output is a double.
 Status CheckElementwise(const NodeView& node, const Capabilities& caps) {
   ONCILLA_ASSIGN(const ElementwiseProgram program, ProgramOf(node));
   for (const ElementwiseStep& step : program.steps) {

@@ -1,5 +1,5 @@
-// Recipes of ops with indices in a tensor. Kernels check every index. A bad one is reported in the
-// run's error word, and nothing is read or written for it.
+// Recipes of ops with indices in a tensor. Kernels check every index. An invalid one is reported in
+// the run's error word, and nothing is read or written for it.
 #include "engine/ops/array/indexing.h"
 
 #include <algorithm>
@@ -110,9 +110,10 @@ Result<Recipe> GatherND(const GatherNDAttrs& attrs, const NodeView& node,
   return b.Flat(elements, caps).Alone();
 }
 
-// What both scatters share: x is copied to y, then each updates[i] is a row of `inner` elements.
+// The common part of both scatters: x is copied to y, then each updates[i] is a row of `inner`
+// elements.
 struct Scatter {
-  bool elements = false;  // ScatterElements' way of naming places
+  bool elements = false;  // ScatterElements' way of naming positions
   bool negative = true;   // negative indices count from the end
   Reduction reduction = Reduction::kNone;
   int64_t updates = 0, inner = 1;
@@ -153,7 +154,7 @@ Result<Recipe> MakeScatter(const Scatter& s, const NodeView& node, const Capabil
   auto add_shape = [&](DispatchBuilder& b) {
     for (const auto& [name, value] : s.shape) b.Arg(name, value);
   };
-  // With a reduction: one launch, each of whose work-items goes through all updates in order.
+  // With a reduction: a single launch, in which each work-item processes all updates in order.
   if (s.reduction != Reduction::kNone) {
     // Enough work-items for the device; the result does not depend on their number.
     const Tuning& tuning = TuningOf(caps);
@@ -171,7 +172,7 @@ Result<Recipe> MakeScatter(const Scatter& s, const NodeView& node, const Capabil
     b.Items(inner * classes, caps.Group(grouped ? tuning.loop_group : 1)).AddTo(recipe);
     return recipe;
   }
-  // Without one the last update of a row wins: one launch finds it, one writes it.
+  // Without a reduction the last update of a row wins: one launch finds it, another writes it.
   const Scratch last = recipe.AddScratch(std::max<int64_t>(rows, 1) * 4, caps);
   AddFill(recipe, last, std::max<int64_t>(rows, 1), -1, 4, caps);
   DispatchBuilder mark = begin("scatter_mark");

@@ -1,4 +1,4 @@
-// Recipes of ops that make tensors from a few numbers.
+// Recipes of ops that generate tensors from a few numbers.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -65,7 +65,7 @@ DispatchBuilder Triangle(const char* entry, bool upper, const TensorDesc& y) {
   return b;
 }
 
-// Clamps a diagonal that lies outside of the matrix to one that just does.
+// Clamps a diagonal outside the matrix to one just outside it.
 int64_t Diagonal(int64_t k, const TensorDesc& y) {
   const int64_t far = std::max(y.shape[y.rank() - 2], y.shape[y.rank() - 1]) + 1;
   return std::clamp(k, -far, far);

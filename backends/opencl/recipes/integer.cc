@@ -1,5 +1,5 @@
 // Recipes of exact arithmetic on quantised tensors: products of bytes by integer_product.h, all
-// others by one work-item per element.
+// others with one work-item per element.
 #include "engine/ops/nn/integer.h"
 
 #include <algorithm>
@@ -111,7 +111,7 @@ Result<Recipe> Requantize(const RequantizeAttrs& attrs, const NodeView& node,
 }
 
 // The CPU's kernel checks computed shifts and refuses those out of range. A kernel on a device
-// cannot fail so.
+// cannot fail in that way.
 Status RequireConstantShifts(const std::string& mode, const NodeView& node, size_t input) {
   if (mode != "fixed" || node.inputs[input].constant) return Status();
   return Unsupported("opencl: shifts that are computed");

@@ -1,4 +1,5 @@
-// Which way a product of bytes takes, how its constants are packed, and the launches.
+// Products of bytes: the choice among plain, panels and tiles, the packing of constants, and the
+// launches.
 #include "backends/opencl/recipes/integer_product.h"
 
 #include <algorithm>
@@ -62,8 +63,8 @@ enum class Way { kPlain, kTiles, kPanels };
 
 bool IsByte(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
 
-// Decided by types and the second operand alone, like everything about packing. Tiles depend on
-// nothing that a later try with smaller groups changes (Device::Prepare).
+// The choice depends on types and the second operand alone, as all packing does. Tiles must not
+// depend on anything that changes if Device::Prepare tries again with smaller groups.
 Way WayOf(const NodeView& node, const Capabilities& caps) {
   const bool bytes = IsByte(node.inputs[0].dtype) && IsByte(node.inputs[1].dtype) &&
                      SumType(node.inputs[0].dtype, BiasOf(node)) == DType::kI32;
@@ -73,7 +74,7 @@ Way WayOf(const NodeView& node, const Capabilities& caps) {
 }
 
 const std::optional<Recipe> kNothing;
-constexpr int64_t kLeastColumns = 4;  // fewer would lie mostly beyond the edge of a tile or panel
+constexpr int64_t kLeastColumns = 4;  // with fewer, most of a tile or panel would be past the edge
 constexpr int64_t kLeastChannels =
     4;  // and fewer channels of a tap mostly beyond the end of a word
 
@@ -90,12 +91,12 @@ Way WayOf(const MatMulIntegerAttrs& attrs, const NodeView& node, const Capabilit
   if (b.rank() < 2) return Way::kPlain;
   const int64_t columns = b[b.rank() - (attrs.transpose_b ? 2 : 1)];
   const Way way = WayOf(node, caps);
-  // Words of A are neighbours in K.
+  // The elements of a word of A are neighbours in K.
   const bool turned = way == Way::kTiles && attrs.transpose_a;
   return turned || columns < kLeastColumns || columns / 4 > kMostGroups ? Way::kPlain : way;
 }
 
-// Matrices of which element (tap, row, column) stands at (tap * rows + row) * row_step + column *
+// Matrices in which element (tap, row, column) is at (tap * rows + row) * row_step + column *
 // column_step.
 struct Matrices {
   int64_t count, matrix_step, row_step, column_step, taps, rows, columns;
@@ -120,7 +121,7 @@ Matrices MatricesOf(const MatMulIntegerAttrs& attrs, const Shape& b) {
   return {b.elements() / (k * n), k * n, row_step, column_step, 1, k, n};
 }
 
-// One matrix in words.
+// Packs one matrix into words.
 void PackMatrix(const uint8_t* from, const Matrices& m, uint8_t flip, uint32_t* to) {
   const int64_t pitch = WordPitch(m.columns), words = DivideUp(m.rows, 4);
   std::fill_n(to, m.word_elements(), 0U);
@@ -162,7 +163,7 @@ Packing Pack(Way way, const Matrices& m, const TensorDesc& desc, const Capabilit
       LayoutName("bytes", m), caps);
 }
 
-// The second operand as the kernels of `way` want it; where it is not constant, by a launch.
+// The second operand in the layout of `way`; if it is not constant, a launch packs it.
 Arg Packed(Way way, const Matrices& m, const NodeView& node, const Capabilities& caps,
            Recipe& recipe) {
   if (node.inputs[1].constant) return In{1};
@@ -203,20 +204,21 @@ void AddTypes(const NodeView& node, const std::string& result, IndexType index,
             {"IDX", index.name()}});
 }
 
-// Adds the types and INTEGER_PARAMS of common/integer_product.clh; `rows` are those of a.
+// Adds the types and INTEGER_PARAMS of common/integer_product.clh; `rows` are the rows of a.
 void AddOperands(const NodeView& node, int64_t rows, IndexType index, DispatchBuilder& b) {
   AddTypes(node, ResultType(node), index, b);
   AddZerosAndBias(node, {"a_zero", "b_zero"}, {"A_ZERO", "B_ZERO"}, b);
   b.Arg("y", Out{0}).Index("rows_a", rows);
 }
 
-// Whether common/byte_tile.clh adds up rows: where columns have zero points as signed bytes.
+// Whether common/byte_tile.clh computes row sums: needed if columns have zero points as signed
+// bytes.
 bool HasRowSums(const NodeView& node) {
   return node.has_input(3) || node.inputs[1].dtype != DType::kI8;
 }
 
-// The launches of a product by tiles: one, or where K is divided one for its parts and one that
-// adds them up. Sums are exact, so that how K is divided changes nothing.
+// The launches of a product by tiles: one; or, if K is divided, one for its parts and one that adds
+// them up. Sums are exact, so the division of K does not affect the result.
 class TiledLaunches {
  public:
   TiledLaunches(const ProductSizes& sizes, const NodeView& node, const Capabilities& caps)
@@ -225,13 +227,14 @@ class TiledLaunches {
   int64_t slices() const {
     return DivideUp(std::min(plan_.part_k, sizes_.depth), plan_.tile.slice);
   }
-  // Of the parts, 0 where there are none.
+  // The elements of the parts; 0 if there are none.
   int64_t elements() const {
     const int64_t lines = SaturatingMul(sizes_.products * plan_.parts, sizes_.rows);
     return plan_.parts > 1 ? SaturatingMul(lines, WordPitch(sizes_.columns)) : 0;
   }
 
-  // Adds everything behind the operands up to the sizes. `rows` are those that zero points are for.
+  // Adds everything between the operands and the sizes. `rows` are the rows that zero points refer
+  // to.
   void Begin(int64_t rows, IndexType index, DispatchBuilder& b, Recipe& recipe) {
     AddTileShape(plan_.tile, caps_, b);
     b.Define({{"PART", Flag(plan_.parts > 1)}, {"Y_WIDE", Flag(Wide())}});
@@ -251,8 +254,8 @@ class TiledLaunches {
     b.Groups({DivideUp(sizes_.rows, plan_.tile.rows()) * columns, sizes_.products * plan_.parts, 1},
              {plan_.tile.threads(), 1, 1});
   }
-  // Adds what follows the sizes: the epilogue of the launch `b`, or the launch that joins the
-  // parts. Products begin so far apart in y and in bias, and rows in y.
+  // Adds everything after the sizes: the epilogue of the launch `b`, or the launch that joins the
+  // parts. `steps` has the distances of products in y and in bias, and of rows in y.
   void End(const IntegerEpilogue& epilogue, const JoinSteps& steps, IndexType index,
            DispatchBuilder& b, Recipe& recipe) {
     if (plan_.parts == 1) AddEpilogue(epilogue, node_, b);

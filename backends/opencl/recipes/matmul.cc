@@ -1,5 +1,5 @@
-// Recipes of MatMul: panels on devices that want wide vectors, tiles in local memory on others, and
-// one work-item per element for all products that neither takes.
+// Recipes of MatMul: panels on devices that prefer wide vectors, tiles in local memory on others,
+// and one work-item per element for all products that neither supports.
 #include "backends/opencl/recipes/columns.h"
 #include "backends/opencl/recipes/kernels.h"
 #include "backends/opencl/recipes/matmul_recipe.h"
@@ -31,8 +31,7 @@ Recipe General(const MatMulAttrs& attrs, const MatMulGeometry& g, const NodeView
   return b.Items(total, caps.Group(TuningOf(caps).loop_group)).Loop(g.k).Alone();
 }
 
-// Decided by the constant alone, like everything about packing. Weights of one column stay
-// unpacked.
+// Depends on the constant alone, as all packing does. Weights of one column stay unpacked.
 bool IsPacked(const MatMulAttrs& attrs, const Fact& b, const Capabilities& caps) {
   if (!TuningOf(caps).panels || !b.constant || !IsCarried(b.dtype)) return false;
   const Shape shape = b.shape.ToShape();
@@ -78,8 +77,8 @@ Result<Recipe> MatMul(const MatMulAttrs& attrs, const NodeView& node, const Capa
     if (g.m > 1 && g.n > 1 && TakesRegisters(SizesOf(g, a.dtype), caps)) {
       return RegisterMatMul(attrs.activation, g, node, most, caps);
     }
-    // A single row or column fills few lanes of a tile. But one work-item per sum would wait for
-    // memory at every k, which costs more where K is long.
+    // A single row or column uses few lanes of a tile. But with one work-item per sum, each would
+    // wait for memory at every k, which costs more if K is long.
     const bool tiles = (g.m > 1 && g.n > 1) || g.k >= TuningOf(caps).part_least;
     if (!TuningOf(caps).panels && HasTiles(caps) && tiles) {
       return PlannedMatMul(attrs.activation, g, node, most, caps);

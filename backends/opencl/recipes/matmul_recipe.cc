@@ -1,4 +1,4 @@
-// Products by panels, and what all products share.
+// Products by panels, and functions that all products share.
 #include "backends/opencl/recipes/matmul_recipe.h"
 
 #include <algorithm>
@@ -115,14 +115,14 @@ PanelPlan GenericPanels(const PanelLaunch& launch, int64_t rows, const Capabilit
   return {rows, std::max<int64_t>(1, std::min(worth, spread))};
 }
 
-// The sizes that the kernel's VARIANT lines name, and those divisions of tiles among work-items
-// that leave every core some work.
+// The panel sizes that the kernel's VARIANT lines name, with those divisions of tiles among
+// work-items that leave some work for every core.
 std::vector<PanelPlan> AllPanels(const PanelLaunch& launch, const Capabilities& caps) {
   std::vector<PanelPlan> plans;
   const ConvProduct& p = launch.shape;
   const int64_t panels = DivideUp(p.columns, PanelColumns(caps)) * launch.products;
   for (const int64_t rows : {1, 4, 6, 8}) {
-    // Rows beyond the end of a line are computed for nothing.
+    // Rows past the end of a line would be computed in vain.
     const bool idle_rows = rows > 4 ? rows >= 2 * p.line_rows : rows > 1 && p.line_rows == 1;
     if (rows > PanelOf(caps).most_rows || idle_rows) continue;
     const PanelPlan generic = GenericPanels(launch, rows, caps);
@@ -245,7 +245,7 @@ bool IsProduct(const WindowGeometry& g) {
          });
 }
 
-// That product.
+// The matrix product that IsProduct() has found.
 MatMulGeometry ProductGeometry(const WindowGeometry& g) {
   MatMulGeometry product;
   product.m = g.batch * g.out_pixels();

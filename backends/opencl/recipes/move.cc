@@ -1,4 +1,4 @@
-// Strided boxes: which kernel copies one, and with which geometry.
+// Strided boxes: the kernel that copies a box, and its geometry.
 #include "backends/opencl/recipes/move.h"
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 namespace oncilla::opencl {
 namespace {
 
-// The axes that the kernels take; a box with more axes becomes several launches.
+// The most axes that the kernels support; a box with more axes becomes several launches.
 constexpr size_t kMostAxes = 8;
 
-// Returns `width` after making elements that many times as wide, where the innermost axis is
-// contiguous.
+// Combines elements along a contiguous innermost axis into wider ones. Returns how many times as
+// wide they are.
 int64_t Widen(Move& move, int64_t bytes) {
   if (move.axes.empty() || move.axes.back().from != 1 || move.axes.back().to != 1) return 1;
   std::vector<int64_t> counts = {move.from_start, move.to_start, move.axes.back().size};
@@ -50,7 +50,7 @@ void AddAxes(std::span<const MoveAxis> outer_first, DispatchBuilder& b) {
   }
 }
 
-// Adds where both operands begin, in elements of `unit` bytes.
+// Adds the start of both operands, in elements of `unit` bytes.
 void AddStarts(const Move& move, int64_t unit, DispatchBuilder& b) {
   b.Arg("x_start", move.from_start).Arg("y_start", move.to_start);
   b.Arg("x_offset", Offset{false, move.input, unit});
@@ -104,7 +104,7 @@ bool AddTranspose(Recipe& recipe, const Move& move, int64_t bytes, const std::st
   return true;
 }
 
-// A box with a short axis beside the contiguous one, such as the channels of pictures, first or
+// A box with a short axis next to the contiguous one, such as the channels of images, first or
 // last.
 bool AddTransposeFew(Recipe& recipe, const Move& move, int64_t bytes, const std::string& type,
                      const Capabilities& caps) {
@@ -151,8 +151,8 @@ bool AddTransposeFew(Recipe& recipe, const Move& move, int64_t bytes, const std:
   return false;
 }
 
-// A box with too many axes becomes several launches, one for each position along its shortest axis,
-// which costs the fewest. The box counts elements `width` times as wide.
+// Splits a box with too many axes into launches, one for each position along its shortest axis,
+// which costs the fewest launches. The box counts elements `width` times as wide.
 void AddParts(Recipe& recipe, Move move, int64_t width, int64_t element_bytes,
               const Capabilities& caps) {
   const auto shortest =
@@ -216,9 +216,9 @@ void AddMove(Recipe& recipe, Move move, int64_t element_bytes, const Capabilitie
   if (AddTransposeFew(recipe, move, bytes, type, caps)) return;
 
   const auto rank = move.axes.size();
-  // How many axes a box has left depends on its sizes. It is filled up with axes of size one to one
-  // of a few counts, so that new sizes rarely need a new program; along axes of work-items these
-  // cost nothing.
+  // The number of axes that remain depends on the box's sizes. Axes of size one are added until it
+  // is one of a few numbers, so that new sizes rarely need a new program; along axes of work-items
+  // they cost nothing.
   const int64_t inner = move.axes.back().size, second = rank > 1 ? move.axes[rank - 2].size : 1;
   const int64_t outer = move.elements() / (inner * second);
   const Tuning& tuning = TuningOf(caps);

@@ -1,5 +1,6 @@
-// Recipes of the normalisation family: a group of work-items per row where rows are contiguous and
-// long (one work-item with vectors on devices that want these), else a work-item per line.
+// Recipes of the normalisation family: a group of work-items per row if rows are contiguous and
+// long (on devices that prefer vectors, one work-item with vectors), otherwise a work-item per
+// line.
 #include "engine/ops/nn/norm.h"
 
 #include <algorithm>
@@ -26,8 +27,8 @@ Recipe Launch(DispatchBuilder& b, int64_t groups, int64_t group, int64_t longest
   return b.Groups({groups, 1, 1}, {group, 1, 1}).Loop(longest_loop).Alone();
 }
 
-// Whether rows go to norm/lines.cl: one work-item each, with vectors. Not where a driver stops long
-// loops.
+// Whether rows are computed by norm/lines.cl: one work-item each, with vectors. Not if the driver
+// stops long loops.
 bool TakesLines(const Fact& x, const Capabilities& caps) {
   return TuningOf(caps).lines && caps.max_loop_trips == 0 && x.dtype != DType::kF64;
 }
@@ -49,7 +50,7 @@ int64_t RowGroup(int64_t n, const Capabilities& caps) {
   return std::min(caps.Group(tuning.flat_group), static_cast<int64_t>(most));
 }
 
-// Lets a group hold a row in registers where it fits, so that memory is read once.
+// If a row fits, its group holds it in registers, so that memory is read once.
 void AddEach(int64_t n, int64_t group, const Capabilities& caps, DispatchBuilder& b) {
   const auto each = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(DivideUp(n, group))));
   if (each <= TuningOf(caps).held_elements) b.Define("EACH", StrCat(std::max<int64_t>(each, 4)));
@@ -79,8 +80,8 @@ Result<Recipe> Softmax(const SoftmaxAttrs& attrs, const NodeView& node, const Ca
   return Launch(b, DivideUp(at.lines(), group), group, at.size);
 }
 
-// How a scale or offset is read for element k of a row: element k / step % size. Nothing when it is
-// broadcast along several axes that are not neighbours.
+// The way in which a scale or offset is read for element k of a row: element k / step % size.
+// nullopt if it is broadcast along several axes that are not adjacent.
 struct Stretch {
   int64_t step = 1, size = 1;
 };

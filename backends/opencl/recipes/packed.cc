@@ -1,5 +1,5 @@
-// Recipes of products with packed weights: a lane for each column where the constants can be laid
-// out for that, else a group of work-items for each column and a few rows.
+// Recipes of products with packed weights: a lane for each column if the constants can be laid out
+// for that, otherwise a group of work-items for each column and a few rows.
 #include "engine/ops/math/packed.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kChunk = 16;  // bytes of a column that packed/columns.cl reads at once
 
-// Decided by the constants alone, which are laid out before sizes are known. The size of groups
-// does not count, because groups may still shrink.
+// Depends on the constants alone, which are laid out before sizes are known. It does not depend on
+// the size of groups, which may still shrink.
 bool IsLaidOut(const MatMulPackedAttrs& attrs, const NodeView& node, const Capabilities& caps) {
   const auto constant = [&](size_t i) { return !node.has_input(i) || node.inputs[i].constant; };
   if (TuningOf(caps).panels || !caps.local_groups || !IsCarried(node.inputs[0].dtype) ||

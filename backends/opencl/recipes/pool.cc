@@ -28,8 +28,8 @@ std::string Least(DType dtype) {
 
 using Operands = std::initializer_list<std::pair<std::string, Arg>>;
 
-// What all kernels over windows have in common, up to WINDOW_PARAMS. `defines` ends with the index
-// type.
+// Adds the arguments that all kernels over windows share, up to WINDOW_PARAMS. `defines` ends with
+// the index type.
 DispatchBuilder Begin(const Source& source, const char* entry, Defines defines, Operands operands,
                       const WindowGeometry& g, const NodeView& node) {
   const int64_t elements = node.outputs[0].desc().elements();
@@ -61,8 +61,8 @@ Result<WindowGeometry> GeometryOf(const PoolWindow& window, const NodeView& node
 }
 bool IsEmpty(const NodeView& node) { return node.outputs[0].desc().elements() == 0; }
 
-// Pools of floats, and maxima of bytes, without indices take vectors of channels. On CPU devices a
-// work-item takes whole rows, on GPUs a pixel.
+// Whether the pool uses vectors of channels: pools of floats, and maxima of bytes, without indices.
+// On CPU devices a work-item computes whole rows, on GPUs a pixel.
 bool TakesVectors(const NodeView& node) {
   return node.inputs[0].dtype == DType::kF32 || node.inputs[0].dtype == DType::kF16 ||
          node.inputs[0].dtype == DType::kBF16;

@@ -1,5 +1,5 @@
 // Recipes of quantisation by scale and zero point: a work-item per element. Quantisation by ranges,
-// types of fewer than 8 bits, and divisions in another precision than float stay on the CPU.
+// types of fewer than 8 bits, and divisions in a precision other than float are left to the CPU.
 #include "engine/ops/math/quantize.h"
 
 #include "backends/opencl/recipes/dispatch_builder.h"
@@ -39,7 +39,7 @@ Status CheckDequantize(const DequantizeLinearAttrs& attrs, const NodeView& node,
   return CheckTypes(node, attrs.to, node.inputs[0].dtype, kStored8And16 | Set(DType::kI32));
 }
 
-// Adds the operands, sizes and steps, which both kernels have alike.
+// Adds the operands, sizes and steps that both kernels share.
 Result<DispatchBuilder> Begin(std::string entry, const NodeView& node, int64_t axis,
                               int64_t block) {
   const Shape x = node.inputs[0].desc().shape;

@@ -84,7 +84,7 @@ Status CheckDispatch(const Recipe& recipe, const Dispatch& d, const Capabilities
   int64_t group = 1;
   for (size_t i = 0; i < 3; ++i) {
     if (d.local[i] < 1 || d.global[i] < 0 || d.global[i] % d.local[i] != 0) {
-      return Internal("global size ", d.global[i], " is no multiple of local size ", d.local[i]);
+      return Internal("global size ", d.global[i], " is not a multiple of local size ", d.local[i]);
     }
     group = SaturatingMul(group, d.local[i]);
   }

@@ -12,7 +12,7 @@
 namespace oncilla::opencl {
 namespace {
 
-// KIND of step.cl: what a launch computes. A Gru that resets before its product takes two launches
+// KIND of step.cl: what a launch computes. A Gru that resets before its product needs two launches
 // per step, one for the gates and one for the state.
 enum class StepKind { kRnn = 0, kGru = 1, kLstm = 2, kGruGates = 3, kGruState = 4 };
 
@@ -49,8 +49,8 @@ Result<Recipe> Recurrent(const RecurrentAttrs& attrs, const NodeView& node,
   const int64_t carry = y.dtype == DType::kF64 ? 8 : 4;
   const Scratch z = recipe.AddScratch(halves ? state * carry : carry, caps);
   const Scratch rh = recipe.AddScratch(halves ? state * carry : carry, caps);
-  // For 16-bit tensors the state goes from step to step in float: two copies of h, which alternate,
-  // and c.
+  // For 16-bit tensors the state is kept in float from step to step: two copies of h, which
+  // alternate, and c.
   const bool keep = BytesOf(y.dtype) == 2;
   const Scratch kept_h = keep ? recipe.AddScratch(2 * state * carry, caps) : z;
   const Scratch kept_c = keep && lstm ? recipe.AddScratch(state * carry, caps) : z;
@@ -95,7 +95,7 @@ Result<Recipe> Recurrent(const RecurrentAttrs& attrs, const NodeView& node,
   return recipe;
 }
 
-// Every column of every head's matrix goes through all steps independently.
+// Every column of every head's matrix is computed over all steps independently.
 Result<Recipe> LinearAttention(const LinearAttentionAttrs& attrs, const NodeView& node,
                                const Capabilities& caps) {
   const TensorDesc query = node.inputs[0].desc(), value = node.inputs[2].desc();
@@ -119,8 +119,8 @@ Result<Recipe> LinearAttention(const LinearAttentionAttrs& attrs, const NodeView
   b.Arg("query", In{0}).Arg("key", In{1}).Arg("value", In{2});
   b.Arg("start", In{node.has_input(3) ? 3 : 0});
   b.Arg("decay", In{attrs.decays() ? 4 : 0}).Arg("beta", In{attrs.corrects() ? 5 : 0});
-  // The state stays in the type it is computed in from step to step, whatever type it is stored in
-  // at the end.
+  // Between steps the state keeps the type in which it is computed; it is converted to its stored
+  // type at the end.
   const bool wide = query.dtype == DType::kF64 || state.dtype == DType::kF64;
   if (wide) b.Define("WIDE", "1");
   const Scratch kept =

@@ -1,8 +1,8 @@
 // Recipes of the reduce family.
 //
-// One kernel reduces any set of axes. A group takes some outputs, neighbours where these are
-// contiguous in memory, and cuts the elements of each into parts. A long reduction to few outputs
-// takes two launches, of which the first leaves partial results in scratch memory.
+// One kernel reduces any set of axes. A group computes some outputs, which are neighbours if
+// outputs are contiguous in memory, and divides the elements of each into parts. A long reduction
+// to few outputs takes two launches; the first leaves partial results in scratch memory.
 #include "engine/ops/math/reduce.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ struct Reduction {
   int64_t count = 0;                 // elements of a set, for the mean
 };
 
-// What a work-item reduces with vectors: neighbouring outputs, or the elements of one output.
+// What a work-item with vectors reduces: neighbouring outputs, or the elements of one output.
 enum class VectorKernel { kNone, kColumns, kLines };
 VectorKernel VectorsOf(const Reduction& r, const ReduceLoops& loops, const Capabilities& caps) {
   const bool narrow = r.from == DType::kF32 || r.from == DType::kF16 || r.from == DType::kBF16;
@@ -59,7 +59,7 @@ VectorKernel VectorsOf(const Reduction& r, const ReduceLoops& loops, const Capab
       r.kind == "Prod") {
     return VectorKernel::kNone;
   }
-  // Short runs would be mostly the ends of vectors.
+  // Short runs would consist mostly of the ends of vectors.
   const int64_t vector = PanelOf(caps).vector;
   if (!loops.kept.empty() && loops.kept.back().stride == 1) {
     return loops.kept.back().size >= vector ? VectorKernel::kColumns : VectorKernel::kNone;
@@ -239,8 +239,8 @@ Result<Recipe> Cumulate(const CumulativeAttrs& attrs, const NodeView& node,
   return b.Items(at.lines(), group).Loop(at.size).Alone();
 }
 
-// The length of the chunks that an axis is cut into. The kernel's work is the elements times the
-// chunk. The candidates found in the chunks are searched again, until one chunk is left.
+// The length of the chunks that an axis is divided into. The kernel's work is the elements times
+// the chunk. The candidates found in the chunks are searched again, until one chunk remains.
 int64_t TopKChunk(int64_t k, const Capabilities& caps) {
   return std::max(TuningOf(caps).topk_chunk, SaturatingMul(k, int64_t{2}));
 }
@@ -253,8 +253,7 @@ Result<Recipe> TopK(const TopKAttrs& attrs, const NodeView& node, const Capabili
   Recipe recipe;
   if (k <= 0 || in.elements() == 0) return recipe;
   const IndexType index(in.elements());
-  // The candidates, and their positions on the axis once the candidates are no longer the axis
-  // itself.
+  // The candidates, and, from the second round on, their positions on the axis.
   Arg values = oncilla::opencl::In{0}, places = oncilla::opencl::In{0};
   for (int64_t size = at.size, round = 0;; ++round) {
     const int64_t chunk = std::min(size, TopKChunk(k, caps)), chunks = DivideUp(size, chunk);

@@ -49,7 +49,7 @@ Result<Recipe> Resize(const ResizeAttrs& given, const NodeView& node, const Capa
     }
     if (area) {
       axis.multiply = axis.ratio;
-      axis.divide = axis.ratio;  // its inverse is the weight of what an output covers
+      axis.divide = axis.ratio;  // its inverse is the weight of the pixels that an output covers
     }
     b.Int({{StrCat("in", n), axis.in}, {StrCat("out", n), axis.out}});
     b.Float(StrCat("before", n), axis.before).Float(StrCat("multiply", n), axis.multiply);

@@ -37,7 +37,7 @@ std::span<const TileRow> TilesOf(const ProductSizes& p, const Capabilities& caps
   if (suits && caps.matrix_unit != MatrixUnit::kNone && FitsOne(matrix, caps)) return matrix;
   return p.bytes ? tuning.byte_tiles : tuning.tiles;
 }
-// Kernels on sub-groups do not handle edges along K and columns.
+// Kernels that use sub-groups do not handle edges along K and columns.
 bool Suits(const Tile& tile, const ProductSizes& p) {
   return tile.sub_group == 0 ||
          (p.sub_groups && p.depth % tile.slice == 0 && p.columns % tile.columns() == 0);
@@ -45,9 +45,10 @@ bool Suits(const Tile& tile, const ProductSizes& p) {
 
 int64_t PartK(int64_t depth, int64_t parts) { return RoundUp(DivideUp(depth, parts), kPartStep); }
 
-// Clocks on a device with `cores`. Groups are dealt evenly to the cores. On one core, as many
-// groups as are resident run together, and each such round pays the cost outside of the loop. The
-// result is never less than the time in which the shared cache delivers the operands.
+// The estimated clocks on a device with `cores`. Groups are distributed evenly over the cores. On
+// one core, as many groups as can be resident run together, and each such round adds the cost
+// outside the loop. The result is at least the time that the shared cache takes to deliver the
+// operands.
 double Clocks(const TileRow& row, const ProductSizes& p, int64_t parts, int64_t cores,
               const Tuning& tuning) {
   const Tile& tile = row.tile;
@@ -139,9 +140,9 @@ void AddTile(const Tile& tile, bool parts, const Capabilities& caps, DispatchBui
   b.Define("PART", Flag(parts));
 }
 
-// The launches of one product. `b` already has the operands a and b, and gets the other arguments
-// up to the sizes, which both kernels share. Where K is divided, a second launch adds up the parts,
-// unless the caller asked for them apart.
+// The launches of one product. `b` already has the operands a and b; it gets the other arguments up
+// to the sizes, which both kernels share. If K is divided, a second launch adds up the parts,
+// unless the caller asked for separate parts.
 class Launches {
  public:
   Launches(const ProductSizes& sizes, const TilePlan& plan, const std::string& activation,
@@ -274,8 +275,8 @@ bool HasByteTiles(const Capabilities& caps) { return FitsOne(TuningOf(caps).byte
 
 namespace {
 
-// A quad can be read by one access where its elements are contiguous, and all lines and products
-// begin at multiples of a quad.
+// A quad can be read in one access if its elements are contiguous, and all lines and products begin
+// at multiples of a quad.
 struct Layout {
   bool a_along, a_wide, b_along, b_wide;
 };
@@ -312,7 +313,7 @@ namespace {
 // Adds the launch of a product; returns the type of its indices.
 IndexType AddMatMul(Launches& launches, const MatMulGeometry& g, const TilePlan& plan, const Arg& a,
                     const Arg& b_arg, int64_t most, Recipe& recipe) {
-  // Indices run one slice ahead of the last one.
+  // Indices run one slice past the last one.
   const int64_t beyond = SaturatingMul(g.k + 2 * plan.tile.slice, std::max(g.a_col, g.b_row));
   const IndexType index(launches.Most(std::max({most, beyond, g.m + plan.tile.rows()})));
   const bool sub_groups = plan.tile.sub_group > 0;
@@ -363,7 +364,8 @@ std::string SizesText(const ProductSizes& p) {
   return StrCat(p.rows, "x", p.columns, "x", p.depth,
                 p.products == 1 ? std::string() : StrCat("*", p.products));
 }
-// How a and b lie in memory: 't' for an operand read across its lines, '4' for one read in quads.
+// The layout of a and b in memory: 't' for an operand read across its lines, '4' for one read in
+// quads.
 std::string SizesText(const MatMulGeometry& g, DType dtype) {
   const Layout layout = LayoutOf(g);
   return StrCat(SizesText(SizesOf(g, dtype)), " ", layout.a_along ? "n" : "t",
@@ -430,7 +432,7 @@ void AddSeen(const WindowGeometry& g, DispatchBuilder& b) {
 
 namespace {
 
-// The filter as [tap][run][out_channels]. Where it is not constant, a launch of its own makes it.
+// The filter as [tap][run][out_channels]. If it is not constant, an additional launch writes it.
 Arg FilterInRuns(const WindowGeometry& g, int64_t run, bool packed, const NodeView& node,
                  const Capabilities& caps, Recipe& recipe) {
   const int64_t in_group = g.in_channels / g.groups;

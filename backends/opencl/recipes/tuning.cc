@@ -10,11 +10,11 @@ namespace oncilla::opencl {
 namespace {
 
 // Tiles with their costs. The costs were not measured. They come from an instruction model
-// (registers, resident groups, issue slots and local memory of the kernels as compiled by the
-// makers' compilers for sm_86, gfx1030, gfx90a and dg2), which is good for ranking tiles: to some
-// 15 % for large products, and to a factor of 1.5 for small ones. No group is smaller than a wave.
-// The first three tiles have 8 x 8 sums per lane. Intel's compiler spills registers for the third,
-// so it is missing there.
+// (registers, resident groups, issue slots and local memory of the kernels as compiled for sm_86,
+// gfx1030, gfx90a and dg2 by the vendors' compilers), which is good enough for ranking tiles: to
+// some 15 % for large products, and to a factor of 1.5 for small ones. No group is smaller than a
+// wave. The first three tiles have 8 x 8 sums per lane. Intel's compiler spills registers for the
+// third, so it is missing there.
 constexpr TileRow kNvidiaTiles[] = {
     {{8, 8, 2, 4, 8, 8}, {1270, 1250, 2, 2600}}, {{8, 8, 2, 2, 8, 8}, {690, 640, 4, 1900}},
     {{8, 8, 1, 2, 8, 16}, {1290, 650, 6, 2300}}, {{8, 4, 2, 2, 4, 16}, {780, 720, 4, 1700}},
@@ -45,7 +45,7 @@ constexpr TileRow kIntelTiles[] = {
     {{16, 4, 8, 1, 1, 16, 16}, {640, 550, 8, 2000}},
     {{16, 4, 4, 1, 1, 16, 16}, {640, 275, 16, 2000}},
 };
-// On tensor cores of 1024 operations a clock in 16 bits (sm_86), by the same model.
+// Tiles for tensor cores with 1024 operations a clock in 16 bits (sm_86), by the same model.
 constexpr TileRow kMatrixTiles[] = {
     {{8, 8, 2, 4, 8, 16, 0, 2}, {560, 520, 2, 2600}},
     {{8, 8, 2, 2, 8, 16, 0, 2}, {560, 280, 4, 1900}},
@@ -54,8 +54,8 @@ constexpr TileRow kMatrixTiles[] = {
     {{4, 4, 1, 4, 8, 32, 0, 2}, {590, 230, 7, 1500}},
     {{4, 4, 1, 2, 8, 32, 0, 2}, {590, 150, 10, 1600}},
 };
-// Of bytes they do twice as many: half as many words are the same instructions, out of as many
-// bytes.
+// Of bytes, tensor cores multiply twice as many: half the words along K, with the same instructions
+// and the same number of bytes.
 constexpr auto kMatrixByteTiles = [] {
   std::array<TileRow, std::size(kMatrixTiles)> rows = {};
   std::ranges::copy(kMatrixTiles, rows.begin());
@@ -65,14 +65,14 @@ constexpr auto kMatrixByteTiles = [] {
   }
   return rows;
 }();
-// NVIDIA's tiles, one tile for devices with groups of no more than 32 work-items, and sub-groups
-// where another maker has them.
+// NVIDIA's tiles, one tile for devices whose groups have at most 32 work-items, and sub-groups,
+// which other vendors may have.
 constexpr TileRow kAnyTiles[] = {
     kNvidiaTiles[0], kNvidiaTiles[1], kNvidiaTiles[2], kNvidiaTiles[3],
     kNvidiaTiles[4], kNvidiaTiles[5], kNvidiaTiles[6], {{8, 4, 1, 1, 4, 16}, {750, 280, 4, 2000}},
     kIntelTiles[6],  kIntelTiles[8],
 };
-// Products of integers have no way out of registers alone. Unmeasured.
+// Products of integers have no kernel that works from registers alone. Unmeasured.
 constexpr TileRow kPhoneByteTiles[] = {kAnyTiles[6], kAnyTiles[7]};
 
 // As many rows as leave registers for two vectors of B and one of A.
@@ -104,8 +104,8 @@ constexpr Tuning kGpu = {
     .register_quads = 2,
     .register_conv_quads = 2,
     .tile_unroll = 4,         // more let some compilers run out of registers
-    .tile_least_columns = 8,  // fewer would lie mostly beyond the edge of a tile; unmeasured
-    // Shorter parts would spend more time outside of their loop than in it.
+    .tile_least_columns = 8,  // with fewer, most of a tile is past the edge; unmeasured
+    // Shorter parts would spend more time outside their loop than in it.
     .part_least = 64,
     .most_parts = 16,
     // 1.5 us at 1.8 GHz, and the middle of 16 to 30 bytes a clock. Unmeasured.
@@ -135,7 +135,7 @@ constexpr Tuning kGpu = {
     .depthwise_small_group = 16,
     // A few elements per work-item before partial results are joined. Unmeasured.
     .row_elements = 4,
-    .held_elements = 16,  // beside which half of 64 registers are left
+    .held_elements = 16,  // this leaves half of 64 registers
     .column_elements = 16,
     .columns_per_group = 16,  // 64 bytes side by side; the rest of a group shortens each sum
     // The reads of a work-item partly wait for each other: 32 of them take longer than another
@@ -180,8 +180,7 @@ constexpr Tuning WithTiles(std::span<const TileRow> tiles, int64_t unroll) {
 // Unrolling a whole slice lets NVIDIA's compiler read ahead, and reduces what Intel's compiler
 // spills to a third.
 constexpr Tuning kNvidia = WithTiles(kNvidiaTiles, 16);
-// From data sheets, as all of these. A core is what the driver counts: on RDNA a pair of compute
-// units.
+// From data sheets. A core is what the driver counts as a compute unit: on RDNA, a pair of them.
 constexpr Tuning WithMemory(Tuning t, double bytes, int64_t shared_cache) {
   t.memory_bytes = bytes;
   t.shared_cache = t.shared_cache_of_many = shared_cache;
@@ -190,8 +189,8 @@ constexpr Tuning WithMemory(Tuning t, double bytes, int64_t shared_cache) {
 constexpr Tuning kAmdWave32 = WithMemory(WithTiles(kAmdWave32Tiles, 4), 7, 2 << 20);
 constexpr Tuning kAmdWave64 = WithMemory(WithTiles(kAmdWave64Tiles, 4), 8, 80 << 10);
 constexpr Tuning kIntel = WithMemory(WithTiles(kIntelTiles, 16), 7, 512 << 10);
-// On Mali local memory is ordinary memory; the registers of both makers' lanes suffice for 32 sums.
-// Groups are one wave: 16 lanes on Mali, 64 on Adreno. Unmeasured.
+// On Mali, local memory is ordinary memory. The registers of a lane suffice for 32 sums on both
+// vendors' GPUs. Groups are one wave: 16 lanes on Mali, 64 on Adreno. Unmeasured.
 constexpr Tuning WithRegisters(int64_t x, int64_t y) {
   Tuning t = kGpu;
   t.tiles = {};
@@ -199,7 +198,7 @@ constexpr Tuning WithRegisters(int64_t x, int64_t y) {
   t.registers_x = x;
   t.registers_y = y;
   t.column_group = 64;
-  t.column_rows = 4;  // which leaves them under 64 registers
+  t.column_rows = 4;  // this leaves them under 64 registers
   return t;
 }
 constexpr Tuning kMali = [] {

@@ -2,8 +2,8 @@
 //
 // The estimate compares the clocks of a direct convolution with those of three launches:
 // transforming the inputs, the products of all planes, and transforming their sums. GPUs compute
-// the products by tiles, CPU devices by panels and block by block, so that what one launch hands to
-// the next stays in the caches.
+// the products by tiles; CPU devices by panels and block by block, so that the data between two
+// launches stay in the caches.
 #include "backends/opencl/recipes/winograd.h"
 
 #include <algorithm>
@@ -15,15 +15,15 @@
 namespace oncilla::opencl {
 namespace {
 
-// The channels that 4 x 4 tiles sum before the partial sum is added to the rest; winograd.h tells
+// The channels that 4 x 4 tiles sum before the partial sum is added to the rest; winograd.h states
 // the errors.
 constexpr int64_t kLongestSum = 64;
 // The estimates are good to some ten percent, and a direct convolution needs less memory, so the
 // gain must be larger.
 constexpr double kGain = 0.9;
 // Bounds on the channels of a filter. With fewer channels, the transforms cost what the products
-// save. Filters with more channels belong to small images as a rule, for which so many weights are
-// not worth reading, and 4 x 4 tiles have four times as many weights.
+// save. Filters with more channels usually belong to small images, for which reading so many
+// weights is not worth it; 4 x 4 tiles have four times as many weights.
 constexpr int64_t kLeastChannels = 32, kMostChannels = 256, kMostForFour = 128;
 
 // Sizes that follow from the geometry and the tile.
@@ -36,8 +36,8 @@ struct Sizes {
   int64_t planes, tiles1, tiles2, tiles;
 };
 
-// The channels that products by panels sum separately: all of them, or equal parts; 0 where there
-// are no equal parts that are short enough.
+// The channels that products by panels sum separately: all of them, or equal parts; 0 if no equal
+// parts are short enough.
 int64_t PanelRun(int64_t channels, int tile) {
   if (tile == 2 || channels <= kLongestSum) return channels;
   for (int64_t run = kLongestSum; run >= kLongestSum / 4; --run) {
@@ -76,8 +76,8 @@ ProductSizes ProductSizesOf(const WindowGeometry& g, int tile) {
           true};
 }
 
-// Clocks of the device for a launch on a GPU that moves so many bytes. They come from the shared
-// cache when that holds twice as many, else from memory.
+// The device clocks of a launch on a GPU that moves `bytes`. They come from the shared cache if
+// that holds twice as many, otherwise from memory.
 double MovingClocks(double bytes, const Capabilities& caps) {
   const Tuning& t = TuningOf(caps);
   const int64_t cores = NominalCores(caps);
@@ -104,10 +104,10 @@ double GpuDirect(const WindowGeometry& g, const Capabilities& caps) {
          TuningOf(caps).launch_clocks;
 }
 
-// `inputs` and `sums` are the bytes that one launch hands to the next.
+// `inputs` and `sums` are the bytes that one launch passes to the next.
 double GpuWinograd(const WindowGeometry& g, int tile, double inputs, double sums,
                    const Capabilities& caps) {
-  // A launch of a transform waits for memory twice, one time after the other.
+  // A launch of a transform waits for memory twice in sequence.
   constexpr double kWaits = 1000;
   const double weights = 4.0 * static_cast<double>(Sizes(g, tile).planes) *
                          static_cast<double>(g.in_channels * g.out_channels);
@@ -131,7 +131,7 @@ class Launches {
     if (panels_) {
       v_row_ = OddLines(g.in_channels);
       m_row_ = OddLines(g.out_channels);
-      // What one launch hands to the next should stay in the caches of the cores.
+      // The data passed from one launch to the next should stay in the caches of the cores.
       const int64_t bytes = 4 * sizes_.planes * (v_row_ + m_row_);
       const int64_t blocks =
           std::min(DivideUp(SaturatingMul(bytes, sizes_.tiles), kBlockBytes), kMostBlocks);
@@ -143,7 +143,7 @@ class Launches {
     }
   }
 
-  // Elements that one launch hands to the next.
+  // The number of elements that one launch passes to the next.
   int64_t inputs() const { return SaturatingMul(SaturatingMul(sizes_.planes, block_), v_row_); }
   int64_t sums() const {
     return SaturatingMul(SaturatingMul(sizes_.planes * plan_.parts, block_), m_row_);
@@ -194,7 +194,7 @@ class Launches {
               {"IDX", Index().name()}});
     return b;
   }
-  // A work-item takes a tile, or one vector of a tile's channels.
+  // A work-item transforms a tile, or one vector of a tile's channels.
   int64_t ItemsOf(int64_t tiles, int64_t channels) const {
     return panels_ ? tiles : tiles * (channels / vector_);
   }
@@ -275,7 +275,7 @@ class Launches {
   const Sizes sizes_;
   const bool panels_;
   const int64_t vector_;
-  int64_t block_ = 0;  // tiles that are taken together
+  int64_t block_ = 0;  // tiles that are processed together
   int64_t v_row_ = 0, m_row_ = 0;
   TilePlan plan_;
 };

@@ -21,8 +21,8 @@ KernelShape NaturalShape(const DeviceFacts& facts) {
              : KernelShape::kGpu;
 }
 
-// Recognises makers by the text that drivers give. AMD's own driver names chips: gfx9 and older
-// have waves of 64 lanes, later ones of 32. Mesa's adds the chip in brackets.
+// Recognises vendors by the texts of their drivers. AMD's driver names chips: gfx9 and older have
+// waves of 64 lanes, later ones of 32. Mesa's driver appends the chip in parentheses.
 GpuFamily FamilyOf(const DeviceFacts& facts) {
   const auto has = [](const std::string& text, std::string_view part) {
     return text.find(part) != text.npos;

@@ -83,7 +83,7 @@ void OpenAsDriver(const std::string& name, void* library, Opened& opened, std::s
     get = reinterpret_cast<GetIds>(address("clIcdGetPlatformIDsKHR"));
   }
   if (get == nullptr) {
-    reason += StrCat(name, " is no installable driver; ");
+    reason += StrCat(name, " is not an installable driver; ");
     return;
   }
   cl_int error = CL_SUCCESS;
@@ -111,8 +111,8 @@ void* Open(const std::string& name, std::string& reason) {
   return library;
 }
 
-// The process that first loaded a driver; 0 before. A driver's threads do not exist in a forked
-// child, and the driver would wait for them for ever.
+// The process that first loaded a driver; 0 before that. A driver's threads do not exist in a
+// forked child, and the driver would wait for them forever.
 std::atomic<int64_t> driven_by{0};
 
 void NoteDriver() {
@@ -120,7 +120,7 @@ void NoteDriver() {
   driven_by.compare_exchange_strong(none, getpid());
 }
 
-// Why OpenCL cannot be used here; empty when it can.
+// The reason why OpenCL cannot be used in this process; empty if it can.
 std::string ForkedAway() {
   const int64_t first = driven_by;
   if (first == 0 || first == getpid()) return "";
@@ -210,7 +210,7 @@ Code CodeOf(cl_int error) {
       return Code::kResourceExhausted;
     case CL_DEVICE_NOT_AVAILABLE:
     case CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST:
-    case CL_INVALID_COMMAND_QUEUE:  // what a queue of a lost device returns
+    case CL_INVALID_COMMAND_QUEUE:  // returned by a queue of a lost device
       return Code::kUnavailable;
     case CL_BUILD_PROGRAM_FAILURE:
     case CL_INVALID_BUILD_OPTIONS:
@@ -251,7 +251,7 @@ Opened OpenPlatforms(const LibraryOptions& options) {
       }
     }
     if (opened.platforms.empty() && !(loader_found && options.drivers_chosen)) {
-      std::string tried;  // that drivers of other vendors are missing is no news
+      std::string tried;  // missing drivers of other vendors are not reported
       for (const std::string& name : options.drivers) {
         if (void* library = Open(name, tried)) OpenAsDriver(name, library, opened, reason);
       }

@@ -176,7 +176,8 @@ bool IsDone(const Api& api, cl_event event) {
 Status Outcome(const Api& api, cl_event event) {
   const cl_int error = api.WaitForEvents(1, &event);
   if (error == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) {
-    // Some drivers say here what went wrong (no memory, for one); others claim success.
+    // Some drivers report here what went wrong (a lack of memory, for example); others claim
+    // success.
     cl_int state = CL_COMPLETE;
     if (api.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state,
                          nullptr) == CL_SUCCESS &&

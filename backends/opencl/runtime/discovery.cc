@@ -96,7 +96,7 @@ std::vector<std::string> Words(const std::string& text) {
   return words;
 }
 
-// An identifier of the physical device, where its driver has one: a UUID, or its address on the PCI
+// An identifier of the physical device, if its driver has one: a UUID, or its address on the PCI
 // bus.
 std::string HardwareId(const Query& query, const DeviceFacts& f) {
   constexpr cl_device_info kUuid = 0x106A, kNvBus = 0x4008, kNvSlot = 0x4009, kNvDomain = 0x400A;
@@ -135,7 +135,7 @@ DeviceFacts ReadFacts(const Platform& platform, cl_device_id device) {
   f.version = query.Text(CL_DEVICE_VERSION);
   ParseVersion(f.version, f.version_major, f.version_minor);
   // These are bits, and a device may set several (Oclgrind sets all). A device without the GPU bit
-  // is no GPU.
+  // is not a GPU.
   const auto type = static_cast<cl_device_type>(query.Ulong(CL_DEVICE_TYPE));
   f.type = (type & CL_DEVICE_TYPE_GPU)           ? DeviceType::kGpu
            : (type & CL_DEVICE_TYPE_ACCELERATOR) ? DeviceType::kAccelerator
@@ -173,7 +173,7 @@ DeviceFacts ReadFacts(const Platform& platform, cl_device_id device) {
   return f;
 }
 
-// Why the backend cannot use a device at all.
+// The reason why the backend cannot use a device; empty if it can.
 std::string Problem(const DeviceFacts& f) {
   if (!f.available) return "the driver says that it is not available";
   if (!f.compiler) return "its driver has no compiler";
@@ -232,7 +232,7 @@ Discovery Discover(const LibraryOptions& options) {
       if (error != CL_SUCCESS && error != CL_DEVICE_NOT_FOUND) {
         note += StrCat(" (", ErrorName(error), ")");
       }
-      // The two ways in which a platform loses all its devices without an error.
+      // Two cases in which a platform has no devices without reporting an error.
       if (name == "rusticl") note += "; it needs RUSTICL_ENABLE=<driver>";
       if (name == "Portable Computing Language") note += "; is its cache folder writable?";
       discovery.notes.push_back(std::move(note));

@@ -1,7 +1,7 @@
 // The layout of an entry: one header line "oncilla-cl 1 <key> <sha256 of payload> <length>\n", then
 // the payload. The files: <key>.entry; <key>.crashed, with one byte for each process in a row that
-// died while its driver worked on the key; using.<pid>, which is locked while that process lives
-// and holds the key that its driver works on.
+// died while its driver worked on the key; using.<pid>, which that process keeps locked while it
+// lives and which holds the key that its driver works on.
 #include "backends/opencl/runtime/disk_cache.h"
 
 #include <fcntl.h>
@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::string_view kMagic = "oncilla-cl 1 ";
 constexpr uint64_t kMostEntryBytes = 64 << 20;
-// A process that was killed looks like one that its driver crashed, and that can happen once to any
-// key. Only a key with this many deaths in a row is banned.
+// A process that was killed cannot be distinguished from one that its driver crashed, and a kill
+// may hit any key once. A key is therefore banned only after this many deaths in a row.
 constexpr uint64_t kDeathsToBan = 2;
 constexpr std::string_view kEntry = ".entry", kCrashed = ".crashed", kUsing = "using.";
 
@@ -58,7 +58,7 @@ std::vector<CacheEntry> Entries(const std::string& folder) {
   return entries;
 }
 
-// Why the folder cannot be trusted with programs; empty when it can.
+// The reason why programs in the folder cannot be trusted; empty if they can.
 std::string FolderProblem(const std::string& folder) {
   if (folder.empty()) return "there is no home folder; set ONCILLA_CACHE_DIR";
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -197,7 +197,8 @@ void DiskCache::ForgetCrashes() {
       char key[64];
       if (::pread(fd, key, sizeof(key), 0) == sizeof(key) && IsKey({key, sizeof(key)})) {
         const std::string bad(key, sizeof(key));
-        // The entry itself may have killed the process, so it is dropped and made anew.
+        // The entry itself may have killed the process, so it is dropped, and will be compiled
+        // again.
         Drop(bad);
         const std::string deaths(Deaths(bad) + 1, '+');
         (void)WriteFile(JoinPath(folder_, StrCat(bad, kCrashed)), deaths).ok();

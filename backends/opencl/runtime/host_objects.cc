@@ -1,7 +1,7 @@
-// The application's own objects: its buffers become regions, and its queues become queues that we
-// only enqueue to. Its objects are retained, never created. Everything that can be asked of a
-// handle is asked before the handle is used, because drivers accept objects of another context and
-// run the work there.
+// The application's own objects: its buffers become regions, and its queues become queues that the
+// backend only enqueues to. The objects are retained, never created. Everything that a handle can
+// be asked is checked before the handle is used, because drivers accept objects of another context
+// and run the work there.
 #include <algorithm>
 
 #include "backends/opencl/backend.h"
@@ -45,13 +45,13 @@ Status CheckContext(cl_context theirs, cl_context ours, std::string_view what) {
 Result<WrappedMemory> ClDevice::WrapMemory(void* buffer, int64_t offset, int64_t bytes) {
   if (buffer == nullptr) return Refuse(InvalidArgument("the cl_mem is null"));
   if (offset < 0 || bytes <= 0) {
-    return Refuse(InvalidArgument(bytes, " bytes at ", offset, " are no range of a cl_mem"));
+    return Refuse(InvalidArgument(bytes, " bytes at ", offset, " are not a range of a cl_mem"));
   }
   auto raw = static_cast<cl_mem>(buffer);
   const auto lock = Caller();
   ONCILLA_ASSIGN(const auto type, Ask<cl_mem_object_type>(api(), raw, CL_MEM_TYPE));
   if (type != CL_MEM_OBJECT_BUFFER) {
-    return Refuse(InvalidArgument("the cl_mem is no buffer but an object of type ", type));
+    return Refuse(InvalidArgument("the cl_mem is not a buffer but an object of type ", type));
   }
   ONCILLA_ASSIGN(const auto context, Ask<cl_context>(api(), raw, CL_MEM_CONTEXT));
   ONCILLA_TRY(CheckContext(context, this->context(), "cl_mem"));
@@ -61,7 +61,8 @@ Result<WrappedMemory> ClDevice::WrapMemory(void* buffer, int64_t offset, int64_t
         InvalidArgument("the cl_mem has ", size, " bytes; ", bytes, " at ", offset, " do not fit"));
   }
   ONCILLA_ASSIGN(const auto flags, Ask<cl_mem_flags>(api(), raw, CL_MEM_FLAGS));
-  // OpenCL has no sub-buffer of a sub-buffer: a part of one is a part of its parent.
+  // OpenCL has no sub-buffers of sub-buffers, so a part of a sub-buffer is made as a part of its
+  // parent.
   ONCILLA_ASSIGN(const auto whole, Ask<cl_mem>(api(), raw, CL_MEM_ASSOCIATED_MEMOBJECT));
   size_t whole_size = size;
   if (whole != nullptr) {
@@ -111,7 +112,7 @@ Result<std::unique_ptr<Queue>> ClDevice::WrapQueue(void* queue) {
                         "events to wait for"));
   }
   ONCILLA_ASSIGN(CommandQueue retained, Retain(api(), raw));
-  // Time stamps are checked where they are wanted (CanProfile), not here.
+  // Time stamps are checked only if they are requested (CanProfile).
   return std::unique_ptr<Queue>(std::make_unique<ClQueue>(
       api(), std::move(retained), health_, flushes_,
       ClQueue::Options{.owner = QueueOwner::kApplication, .stamps = true}));
@@ -178,7 +179,7 @@ Result<HostDevice> Borrow(const HostHandles& handles) {
     ONCILLA_ASSIGN(api, OpenApi(library));
   }
   auto* context = static_cast<cl_context>(handles.context);
-  // The context's devices. This is the first call that takes the handle, so it also shows whether
+  // The devices of the context. This is the first call with the handle, so it also shows whether
   // the handle is valid.
   size_t bytes = 0;
   cl_int error = api->GetContextInfo(context, CL_CONTEXT_DEVICES, 0, nullptr, &bytes);

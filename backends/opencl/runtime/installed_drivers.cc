@@ -1,4 +1,4 @@
-// Opening drivers in processes that already contain an LLVM.
+// Opens drivers in processes that already contain an LLVM.
 #include "backends/opencl/runtime/installed_drivers.h"
 
 #include <dlfcn.h>
@@ -10,8 +10,8 @@
 namespace oncilla::opencl {
 namespace {
 
-// Whether the names of an LLVM are global. Asked each time, because TensorFlow may have been
-// imported since.
+// Whether the symbols of an LLVM are global in this process. Not cached, because TensorFlow may
+// have been imported since.
 bool HasAnotherLlvm() { return ::dlsym(RTLD_DEFAULT, "LLVMContextCreate") != nullptr; }
 
 // The library that a file NAME.icd refers to.

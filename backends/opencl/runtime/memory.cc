@@ -8,7 +8,7 @@
 namespace oncilla::opencl {
 namespace {
 
-// Whether the host could map so much memory now; it is unmapped at once.
+// Whether the host could map `bytes` now. The mapping is removed at once.
 bool HostHasRoom(size_t bytes) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return false;
@@ -76,7 +76,7 @@ Result<Commitment> BeginCommit(const Api& api, cl_context context, cl_command_qu
       Check(api.EnqueueMigrateMemObjects(queue, 1, &raw, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0,
                                          nullptr, nullptr),
             what));
-  // A migration may be a promise as well, but a write at each end needs the memory.
+  // A migration may be deferred as well, but a write at each end needs the memory.
   static const char kZero[16] = {};
   const size_t piece = std::min(size, sizeof(kZero));
   cl_event last = nullptr;

@@ -1,4 +1,4 @@
-// Finds a kernel's list of parameters and its body in the text; see places.h.
+// Finds a kernel's parameter list and body in its source, and adds the offsets; see places.h.
 #include "backends/opencl/runtime/places.h"
 
 #include <cctype>
@@ -10,7 +10,7 @@ namespace {
 
 bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
-// After "void entry(", from `from` on; npos where there is none.
+// The position after "void entry(", searched from `from` on; npos if there is none.
 size_t ListOf(std::string_view text, std::string_view entry, size_t from) {
   constexpr std::string_view kVoid = "void";
   for (size_t at = from; (at = text.find(kVoid, at)) != text.npos;) {
@@ -37,7 +37,7 @@ Result<std::string> WithPlaces(std::string_view text, const Places& places) {
         StrCat(" ", name, " = (__global void*)((__global char*)", name, " + place_of_", name, ");");
   }
   std::string out;
-  size_t done = 0;  // of the text
+  size_t done = 0;  // up to this position of the text
   for (size_t end; (end = ListOf(text, places.entry, done)) != text.npos;) {
     for (int depth = 1; end < text.size(); ++end) {
       depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;

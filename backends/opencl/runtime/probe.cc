@@ -1,5 +1,5 @@
-// Each capability is probed by a small program of its own, so that one that does not compile
-// affects no other. A result is believed only when every number is exactly right.
+// Each capability is probed by a separate small program, so that one that does not compile affects
+// no other. A result is accepted only if every number is exactly right.
 #include "backends/opencl/runtime/probe.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace oncilla::opencl {
 namespace {
 
 constexpr size_t kBufferBytes = 64 << 10;
-constexpr int kTrips = 65600;  // just beyond 16 bits, where a known cap lies
+constexpr int kTrips = 65600;  // just above 16 bits, where a known driver stops loops
 
 class Bench {
  public:
@@ -53,8 +53,8 @@ class Bench {
     return static_cast<int64_t>(std::min<size_t>(limit, 1 << 20));
   }
 
-  // Runs entry(in, out, extra...) and reads `out`. `extra` is local memory of that many bytes, or
-  // an int where `number` is set.
+  // Runs entry(in, out, extra...) and reads `out`. `extra` is the size in bytes of a local memory
+  // argument, or an int if `number` is set.
   template <class T>
   Status Run(const Program& program, const std::string& entry, std::span<const T> in,
              std::span<T> out, size_t global, size_t group, size_t local_bytes,
@@ -126,7 +126,7 @@ Status ProbeInt64(Bench& bench, const Program& program) {
   return out == expected ? Status() : Wrong("64-bit integer arithmetic");
 }
 
-// Finds the largest group that works; halves the size when the driver promised too much.
+// Finds the largest group that works; the size is halved as long as the driver promised too much.
 Status ProbeGroups(Bench& bench, const Program& program, const FoundDevice& device, int64_t limit,
                    ProbeResult& result) {
   constexpr size_t kGroups = 3;
@@ -194,8 +194,7 @@ Status ProbeFp16(Bench& bench, const Source& source) {
   return Status();
 }
 
-// Sets the size of the sub-groups that Intel's extensions offer: 8 lanes where the driver allows
-// that.
+// Sets the size of the sub-groups that Intel's extensions offer: 8 lanes if the driver allows that.
 Status ProbeSubGroups(Bench& bench, const Source& source, ProbeResult& result) {
   Status status;
   for (const size_t lanes : {size_t{8}, size_t{16}}) {
@@ -257,14 +256,14 @@ Status ProbeByteDot(Bench& bench, const Source& source, ByteDot dot, ProbeResult
   return Status();
 }
 
-// What a matrix unit multiplies: elements of 16 bits, of which bytes are pairs.
+// The types that a matrix unit multiplies: 16-bit elements, or pairs of bytes.
 struct MatrixKind {
   std::string_view name, define;
   uint16_t (*element)(uint32_t random);
   float (*product)(uint16_t a, uint16_t b);
   bool whole = false;  // sums are int
 };
-// Numbers of which all products and sums are exact in float: sixteenths from -8 to 8, and bytes.
+// Numbers whose products and sums are all exact in float: sixteenths from -8 to 8, and bytes.
 float Sixteenth(uint32_t random) {
   return static_cast<float>(static_cast<int32_t>(random >> 24) - 128) / 16;
 }
@@ -360,7 +359,7 @@ ProbeResult Probe(const FoundDevice& device, const ProbeSources& sources, int se
     keep(found, "sub-groups", ProbeSubGroups(bench, *sources.sub_group, result));
   }
   const bool khr = device.facts.HasExtension("cl_khr_integer_dot_product");
-  // A driver that is not NVIDIA's is never asked about NVIDIA's instructions.
+  // NVIDIA's instructions are probed only with NVIDIA's driver.
   if (khr || device.facts.HasExtension("cl_nv_device_attribute_query")) {
     bool found = false;
     const ByteDot dot = khr ? ByteDot::kKhr : ByteDot::kPtx;

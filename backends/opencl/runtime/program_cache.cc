@@ -12,7 +12,7 @@
 namespace oncilla::opencl {
 namespace {
 
-// To be changed when the text for the driver is composed differently.
+// To be changed if the text that the driver gets is composed differently.
 constexpr std::string_view kFormat = "program 1";
 constexpr char kOptions[] = "-cl-std=CL1.2";
 
@@ -64,8 +64,8 @@ Result<KernelLimits> BuiltProgram::LimitsOf(const Api& api, cl_device_id device,
 
 namespace {
 
-// Compilations that their callers may stop waiting for. When a process exits, it destroys objects
-// that these threads use, so its exit waits for them, but only for a limited time.
+// Compilations whose callers may stop waiting. The exit of a process destroys objects that these
+// threads use, so it waits for them, for a limited time.
 class Compilations {
  public:
   static Compilations& Get() {
@@ -80,7 +80,7 @@ class Compilations {
         [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) { return state_->running == 0; });
   }
 
-  // Runs `compile` on a thread of its own, or on this one where the system gives no thread.
+  // Runs `compile` on a new thread, or on this one if the system cannot start a thread.
   void Do(std::function<void()> compile) {
     {
       MutexLock lock(&state_->mutex);
@@ -186,13 +186,13 @@ Result<std::shared_ptr<const BuiltProgram>> ProgramCache::Get(const Source& sour
 
 void ProgramCache::Publish(Slot& slot, Result<std::shared_ptr<const BuiltProgram>> made) {
   MutexLock lock(&slot.mutex);
-  // Those who wait now get the failure; the next caller tries again.
+  // Callers that wait now get the failure; the next caller tries again.
   slot.failure = made.status();
   if (made.ok()) slot.program = *std::move(made);
   slot.making = false;
 }
 
-// The thread that made a program may hold its slot for a moment longer, so the slot is emptied
+// The thread that compiled a program may hold its slot a moment longer, so the slot is emptied
 // here.
 ProgramCache::~ProgramCache() {
   for (const auto& [key, entry] : entries_) {

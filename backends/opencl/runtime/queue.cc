@@ -11,13 +11,13 @@ namespace oncilla::opencl {
 namespace {
 
 constexpr std::chrono::milliseconds kCloseLimit(5000), kLateCloseLimit(1000);
-// How many launches are worth another flush once an idle device has begun: while it works on the
-// first ones, more are enqueued.
+// How many further launches justify another flush after an idle device was started: they are
+// enqueued while it works on the first ones.
 constexpr size_t kMoreLaunches = 32;
-// The most submissions to an application's queue whose outcome nobody has asked for.
+// The most submissions to an application's queue whose outcome was not asked for yet.
 constexpr size_t kMostUnasked = 256;
 
-// Keeps host memory that a hung driver may still write to, for ever.
+// Keeps host memory forever that a hung driver may still write to.
 void Bury(std::deque<std::shared_ptr<ClEvent>> events) {
   static std::mutex mutex;
   static auto* const buried = new std::deque<std::shared_ptr<ClEvent>>();
@@ -29,7 +29,7 @@ void Bury(std::deque<std::shared_ptr<ClEvent>> events) {
   }
 }
 
-// The device time of each step; zero where the driver gives no time or an impossible one.
+// The device time of each step; zero if the driver gives no time or an impossible one.
 std::vector<StepTime> ReadStamps(const Api& api,
                                  const std::vector<std::pair<int, EventObject>>& stamps) {
   std::vector<StepTime> times;
@@ -56,8 +56,8 @@ std::vector<StepTime> ReadStamps(const Api& api,
   return times;
 }
 
-// Whether the command has certainly ended, well or badly. (IsDone is also true where the driver
-// does not tell the state.)
+// Whether the command has certainly ended, successfully or not. (IsDone is also true if the driver
+// does not report the state.)
 bool IsOver(const Api& api, cl_event event) {
   cl_int state = CL_QUEUED;
   return api.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state,
@@ -96,7 +96,7 @@ bool ClQueue::Drain(std::chrono::milliseconds limit) {
 }
 
 bool ClQueue::SeeItOver(std::chrono::milliseconds limit) {
-  // The queue is in order: commands without an event of their own lie before a marker.
+  // The queue is in order, so a marker covers the commands before it that have no event.
   EventObject marker;
   if (dirty_) {
     cl_event raw = nullptr;
@@ -132,19 +132,19 @@ ClQueue::~ClQueue() {
   queue_.Abandon();
 }
 
-// The event's command has ended, as far as the driver tells.
+// Records the outcome of an event whose command has ended as far as the driver reports it.
 void ClQueue::Settle(ClEvent& event, bool may_wait) {
   Status status;
   if (may_wait) {
-    status = WaitFor(api_, event.last.get(), kNoDeadline);  // returns at once, and truly
+    status = WaitFor(api_, event.last.get(), kNoDeadline);  // returns at once, reliably
   } else {
     cl_int state = CL_COMPLETE;
     const cl_int error = api_.GetEventInfo(event.last.get(), CL_EVENT_COMMAND_EXECUTION_STATUS,
                                            sizeof(state), &state, nullptr);
     status = Check(error != CL_SUCCESS ? error : std::min(state, CL_COMPLETE), "a command failed");
   }
-  // When the wait itself fails, the work may still be running and using memory that the caller
-  // reuses once it gets the error. So the queue is drained first, or declared hung.
+  // If the wait itself fails, the work may still be running on memory that the caller reuses after
+  // the error. So the queue is drained first, or declared hung.
   if (!status.ok() && !IsOver(api_, event.last.get()) && (foreign_ || !Drain(kCloseLimit))) {
     health_.hung = true;
   }
@@ -161,7 +161,7 @@ void ClQueue::Settle(ClEvent& event, bool may_wait) {
   }
   if (status.ok()) event.times = ReadStamps(api_, event.stamps);
   if (foreign_) {
-    event.outcome = std::move(status);  // its events are asked for one by one
+    event.outcome = std::move(status);  // the application waits for its events separately
   } else {
     if (untold_->ok()) *untold_ = status;
     event.outcome = *untold_;
@@ -172,7 +172,7 @@ void ClQueue::Settle(ClEvent& event, bool may_wait) {
 }
 
 void ClQueue::SettleDone() {
-  // Events that somebody may still ask for are left for a wait, up to a limit.
+  // Events that a caller may still ask for are kept for a later wait, up to a limit.
   if (foreign_ && !closing_ && in_flight_.size() < kMostUnasked) return;
   while (!in_flight_.empty() && IsDone(api_, in_flight_.front()->last.get())) {
     const std::shared_ptr<ClEvent> event = std::move(in_flight_.front());
@@ -327,7 +327,7 @@ bool ClQueue::Poll(const ClEvent& event) {
 }
 
 Status ClQueue::Wait(ClEvent& event, Deadline deadline) {
-  (void)Flush().ok();  // waiting flushes too, and only a wait tells the outcome
+  (void)Flush().ok();  // waiting flushes too, and only a wait reports the outcome
   const Status status = waiter_.Wait(event.last.get(), deadline);
   if (status.code() == Code::kDeadlineExceeded) {
     last_late_ = std::chrono::steady_clock::now();
@@ -336,7 +336,7 @@ Status ClQueue::Wait(ClEvent& event, Deadline deadline) {
   }
   first_late_ = last_late_ = {};
   // The queue is in order, so all events before this one are complete as well, whatever the driver
-  // says of them.
+  // reports about them.
   while (event.queue != nullptr) {
     const std::shared_ptr<ClEvent> first = std::move(in_flight_.front());
     in_flight_.pop_front();

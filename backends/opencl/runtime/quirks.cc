@@ -1,4 +1,4 @@
-// The table of known driver faults. A row needs a reason that a test or a measurement has shown.
+// The table of known driver faults. A row needs a reason that a test or measurement has shown.
 #include "backends/opencl/runtime/quirks.h"
 
 #include <algorithm>

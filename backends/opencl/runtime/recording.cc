@@ -1,9 +1,8 @@
 // Binding of arguments and enqueueing; recording.h states the rules.
 //
-// To make a recording, StepBuilder creates the kernel objects of each step, notes which launches
+// To make a recording, StepBuilder creates the kernel objects of each step, records which launches
 // use each operand, and binds the operands that are known. Enqueue then binds the external
-// operands, copies into staging buffers where a view cannot be addressed, launches, and copies
-// back.
+// operands, copies views that cannot be addressed into staging buffers, launches, and copies back.
 #include "backends/opencl/runtime/recording.h"
 
 #include <algorithm>
@@ -51,7 +50,7 @@ Result<std::unique_ptr<ClRecording>> ClRecording::Make(const DeviceObjects& devi
   return recording;
 }
 
-// Builds the launches of one step, and notes which operands they use.
+// Builds the launches of one step, and records which operands they use.
 class ClRecording::StepBuilder {
  public:
   StepBuilder(ClRecording& recording, const Step& step, int index)
@@ -72,7 +71,7 @@ class ClRecording::StepBuilder {
     ONCILLA_ASSIGN(launch.kernel, CreateKernel(api(), source.program->program.get(), d.entry));
     raw_ = launch.kernel.get();
     place_ = {recording_.launches_.size(), 0};
-    at_arg_ = static_cast<cl_uint>(d.args.size());  // places come last
+    at_arg_ = static_cast<cl_uint>(d.args.size());  // offsets come last
     for (const Arg& value : d.args) at_arg_ += std::holds_alternative<ErrorWord>(value) ? 1 : 0;
     for (const Arg& value : d.args) {
       ONCILLA_TRY(std::visit([&](const auto& arg) { return Set(arg); }, value));
@@ -86,8 +85,8 @@ class ClRecording::StepBuilder {
   Status BindOperands() {
     for (auto& [operand, binding] : bindings_) {
       auto& b = binding;  // clang 14 does not let lambdas capture structured bindings
-      // A shifted view can be passed only when every launch that uses the operand takes an offset
-      // for it too.
+      // A shifted view can be passed only if every launch that uses the operand also takes an
+      // offset for it.
       b.takes_offset = std::all_of(b.buffers.begin(), b.buffers.end(), [&](const Place& p) {
         return std::any_of(b.offsets.begin(), b.offsets.end(),
                            [&](const OffsetPlace& o) { return o.place.launch == p.launch; });
@@ -131,7 +130,7 @@ class ClRecording::StepBuilder {
     return &bindings_.emplace_back(operand, std::move(fresh)).second;
   }
 
-  // Sets one argument, at place_. Operands are only noted here.
+  // Sets one argument, at place_. Operands are only recorded here, and bound later.
   Status Set(opencl::In in) { return Note(false, in.index, {in.offset, in.bytes}); }
   Status Set(Out out) { return Note(true, out.index, {}); }
   Status Note(bool output, int operand, const Part& part) {
@@ -240,7 +239,7 @@ Status ClRecording::Bind(const Binding& binding, const BufferView& whole,
     views.push_back(std::move(part));
     return Status();
   }
-  // Holds the region, as any view would.
+  // Holds the region, as every view does.
   ONCILLA_ASSIGN(ClViewPtr hold, region->View(view.offset - beyond, view.bytes + beyond));
   views.push_back(std::move(hold));
   ONCILLA_ASSIGN(Memory buffer,

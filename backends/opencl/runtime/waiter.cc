@@ -13,9 +13,10 @@ using std::chrono::microseconds;
 
 // How long a wait yields before it asks for a callback.
 constexpr microseconds kAtFirst(20);
-// How far from its expected end a wait polls closely: about what it takes to wake a thread.
+// How close to its expected end a wait polls continuously: about the time it takes to wake a
+// thread.
 constexpr microseconds kClose(60);
-// For how many waits of a run the durations are remembered.
+// The number of waits of a run whose durations are remembered.
 constexpr size_t kMostPlaces = 64;
 
 Status StillWorking(std::chrono::steady_clock::duration waited) {
@@ -42,7 +43,7 @@ class Waiter::Signal {
 
   bool asked() const { return asked_; }
 
-  // Returns at once when the callback has come already; it counts once.
+  // Returns at once if the callback has already come. A callback counts once.
   void WaitUntil(Clock::time_point time) {
     std::unique_lock<std::mutex> lock(mutex_);
     called_.wait_until(lock, time, [&] { return came_; });
@@ -79,8 +80,9 @@ Waiter::Clock::time_point Waiter::NextLook(Clock::time_point now) const {
     if (waited >= expected - kClose && waited < expected + kClose) return now;
     if (waited < expected - kClose) return since_ + (expected - kClose);
   }
-  // With a callback pending, polling only guards against drivers that forget it, so it may be rare.
-  // Without one, polling is all there is: it costs a few percent of the time waited.
+  // With a callback pending, polling is rare, since it only guards against drivers that forget
+  // callbacks. Without one, only polling notices the end; it costs a few percent of the waiting
+  // time.
   const bool called = signal_ != nullptr && signal_->asked();
   return now + (called ? std::clamp<Clock::duration>(waited, std::chrono::milliseconds(1),
                                                      std::chrono::milliseconds(50))

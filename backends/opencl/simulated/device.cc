@@ -1,5 +1,5 @@
-// Preparing without compiling. A real driver may allow a compiled kernel smaller groups than the
-// device does (ClDevice::Prepare then asks for another recipe); that cannot be known here.
+// Prepares without compiling. A real driver may allow a compiled kernel smaller groups than the
+// device does (ClDevice::Prepare then asks for another recipe); that cannot be simulated.
 #include "backends/opencl/simulated/device.h"
 
 #include "backends/opencl/device.h"

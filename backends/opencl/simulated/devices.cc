@@ -1,6 +1,6 @@
-// The records. Sizes are those that the vendors' drivers are known to report (databases of clinfo,
-// data sheets, OpenCL guides); none was read from a device here. Where drivers differ, the smaller
-// number is taken.
+// The records of simulated devices. Sizes are those that the vendors' drivers are known to report
+// (databases of clinfo, data sheets, OpenCL guides), not read from a device. Where drivers differ,
+// the smaller number is used.
 #include "backends/opencl/simulated/devices.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kKiB = int64_t{1} << 10, kGiB = int64_t{1} << 30;
 
-// What differs between the devices of one vendor.
+// The properties that differ between the devices of one vendor.
 struct Model {
   std::string id, name, version;
   int64_t compute_units, clock_mhz, memory, max_work_group;
@@ -47,8 +47,8 @@ SimulatedRecord Common(const Model& model) {
   return r;
 }
 
-// OpenCL on these has no half arithmetic and no sub-groups, and 48 KiB of local memory, however
-// much the core has.
+// NVIDIA's OpenCL has no half arithmetic and no sub-groups, and offers 48 KiB of local memory even
+// if the core has more.
 SimulatedRecord Nvidia(const Model& model) {
   SimulatedRecord r = Common(model);
   r.facts.platform = "NVIDIA CUDA";
@@ -96,10 +96,13 @@ SimulatedRecord Intel(const Model& model) {
   r.facts.parameter_bytes = 2048;
   r.facts.claims_fp16 = r.probe.fp16 = r.facts.claims_subgroups = true;
   r.probe.sub_group = 8;
-  r.facts.extensions = {
-      "cl_intel_required_subgroup_size", "cl_intel_subgroups", "cl_intel_subgroups_short",
-      "cl_khr_byte_addressable_store",   "cl_khr_fp16",        "cl_khr_integer_dot_product",
-      "cl_khr_subgroups"};
+  r.facts.extensions = {"cl_intel_required_subgroup_size",
+                        "cl_intel_subgroups",
+                        "cl_intel_subgroups_short",
+                        "cl_khr_byte_addressable_store",
+                        "cl_khr_fp16",
+                        "cl_khr_integer_dot_product",
+                        "cl_khr_subgroups"};
   return r;
 }
 
@@ -128,8 +131,7 @@ SimulatedRecord Adreno(const Model& model) {
   return r;
 }
 
-// Local memory lies in ordinary memory. Drivers prefer vectors of four floats, but registers hold
-// one.
+// Local memory is ordinary memory. Drivers prefer vectors of four floats, but registers hold one.
 SimulatedRecord Mali(const Model& model) {
   SimulatedRecord r = Phone(model);
   r.facts.platform = "ARM Platform";

@@ -1,4 +1,5 @@
-// A file is named by the hash of its text, so programs are the same where their files are.
+// Writes programs to files. A file is named by the hash of its text, so files of the same name hold
+// the same program.
 #include "backends/opencl/simulated/program_files.h"
 
 #include <fstream>

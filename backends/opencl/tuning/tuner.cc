@@ -1,5 +1,5 @@
-// Measures the choices of a node side by side: operands once, a kernel and a recording for each
-// choice.
+// Measures the choices of a node against each other: with one set of operands, and a kernel and a
+// recording for each choice.
 //
 // The steps: compile every choice, run each once and compare its first output with that of the
 // generic choice, then time the rest in rounds (Race) and take the fastest if it is clearly faster
@@ -17,14 +17,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Rounds of all choices that are left, launches of a round, and the time that these should take
-// together.
+// The number of rounds over the remaining choices, launches in a round, and the time that these
+// should take together.
 constexpr int kRounds = 7, kMostLaunches = 20;
 constexpr double kRoundUs = 3000;
-// A choice that is slower than the best by more than this factor takes part in no further round.
+// A choice that is slower than the best by more than this factor is dropped.
 constexpr double kSlow = 1.25;
-// A choice replaces the generic one only below this share of its time: a smaller gain is not worth
-// another order of sums.
+// A choice replaces the generic one only if it takes less than this fraction of its time: a smaller
+// gain is not worth another order of sums.
 constexpr double kWorth = 0.97;
 // A launch that has not ended after this time hangs.
 constexpr std::chrono::milliseconds kPatience(60'000);
@@ -92,7 +92,8 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// A statistic of times. Those far above the median are dropped, because something else ran then.
+// An estimate from several times. Times far above the median are dropped, since something else ran
+// then.
 struct Estimate {
   double us = 0, spread = 0;
 };
@@ -159,7 +160,7 @@ class Bench {
     return Wait(done);
   }
 
-  // Compiles a choice. Unimplemented where the device cannot take it.
+  // Compiles a choice. Unimplemented if the device does not support it.
   Result<Contender> Prepare(const std::string& choice, const Recipe& recipe, const EarlyEnd& end,
                             int64_t* group_limit = nullptr) {
     Contender c;
@@ -323,8 +324,8 @@ Result<MeasuredLayer> Tuner::Measure(size_t layer, Deadline until) {
   const NodeView view = tunable.node.view();
   const auto begin = Clock::now();
   if (begin >= until) return Error(Code::kDeadlineExceeded, "no time is left");
-  // The rest of the time is for comparing. A compilation that has begun is waited for: left
-  // running, it would disturb what is measured next.
+  // The rest of the time is for comparing. A compilation that has begun is waited for, since it
+  // would disturb the next measurements.
   const Deadline compile_until = begin + (until - begin) / 10 * 7;
   const EarlyEnd end{.watchdog = kPatience};
   ONCILLA_ASSIGN(const KernelRow* row, FindRunnable(view, device_.capabilities()));
@@ -352,8 +353,8 @@ Result<MeasuredLayer> Tuner::Measure(size_t layer, Deadline until) {
     auto made = bench.Prepare(choice, recipe, end);
     ++measured.tried;
     if (!made.ok()) {
-      // The compiled kernel needs smaller groups or less local memory: no fault, but no choice on
-      // this device.
+      // The compiled kernel needs smaller groups or less local memory: that is not an error, but
+      // the choice is not possible on this device.
       if (made.status().code() == Code::kUnimplemented) continue;
       if (made.status().code() == Code::kUnavailable) return made.status();
       measured.faults.push_back({choice, std::string(Message(made.status()))});

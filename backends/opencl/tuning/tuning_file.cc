@@ -1,4 +1,4 @@
-// Reading a table, which trusts nothing in it; printing, merging, and choosing the rows for a
+// Reads a table, validating everything in it; prints and merges tables, and selects the rows of a
 // device.
 #include "backends/opencl/tuning/tuning_file.h"
 
@@ -72,7 +72,7 @@ Result<double> TimeIn(const TextTree& message, std::string_view name) {
 }
 
 Result<TunedLayer> ParseLayer(const TextTree& tree) {
-  if (tree.kind != TextTree::Kind::kMessage) return Refuse(tree, "is no object");
+  if (tree.kind != TextTree::Kind::kMessage) return Refuse(tree, "is not an object");
   TunedLayer layer;
   ONCILLA_ASSIGN(layer.choice, NameIn(tree, "choice"));
   ONCILLA_ASSIGN(layer.us, TimeIn(tree, "us"));
@@ -81,7 +81,7 @@ Result<TunedLayer> ParseLayer(const TextTree& tree) {
 }
 
 Result<TunedDevice> ParseDevice(const TextTree& tree, std::vector<std::string>& notes) {
-  if (tree.kind != TextTree::Kind::kMessage) return Refuse(tree, "a device is no object");
+  if (tree.kind != TextTree::Kind::kMessage) return Refuse(tree, "a device is not an object");
   TunedDevice device;
   ONCILLA_ASSIGN(device.of.platform, NameIn(tree, "platform"));
   ONCILLA_ASSIGN(device.of.device, NameIn(tree, "device"));
@@ -90,7 +90,7 @@ Result<TunedDevice> ParseDevice(const TextTree& tree, std::vector<std::string>& 
   ONCILLA_ASSIGN(device.driver, NameIn(tree, "driver"));
   const TextTree* layers = Find(tree, "layers");
   if (layers == nullptr) return Refuse(tree, "'layers' is missing");
-  if (layers->kind != TextTree::Kind::kMessage) return Refuse(*layers, "'layers' is no object");
+  if (layers->kind != TextTree::Kind::kMessage) return Refuse(*layers, "'layers' is not an object");
   for (const TextMember& member : layers->members) {
     if (device.layers.size() >= kMostLayers) {
       return Refuse(member.value, StrCat("a device has more than ", kMostLayers, " layers"));
@@ -117,7 +117,7 @@ TunedDevice& RowOf(const DeviceClass& of, const std::string& driver, TuningFile&
   return file.devices.back();
 }
 
-// Rounded to what a clock can tell apart.
+// Rounded to the resolution of a clock.
 double Tenths(double us) { return std::round(us * 10) / 10; }
 
 }  // namespace
@@ -129,7 +129,7 @@ DeviceClass ClassOf(const DeviceFacts& facts, const Capabilities& caps) {
 Result<TuningFile> ParseTuning(std::string_view json, std::vector<std::string>& notes) {
   ONCILLA_ASSIGN(const TextTree tree, ReadTextTree(json, TextForm::kJson));
   if (Find(tree, "oncilla_tuning") == nullptr) {
-    return InvalidArgument("this is no table of tuned choices: it has no 'oncilla_tuning'");
+    return InvalidArgument("this is not a table of tuned choices: it has no 'oncilla_tuning'");
   }
   ONCILLA_ASSIGN(const int64_t version, WholeIn(tree, "oncilla_tuning"));
   if (version != kVersion) {

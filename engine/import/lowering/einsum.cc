@@ -69,8 +69,9 @@ Result<std::string> ReadLabels(std::string_view text, int rank, std::string_view
   return out;
 }
 
-// The dots of operands as one axis, where only the run knows how many they stand for. Where several
-// operands have dots, these stretch to the sizes of all of them.
+// The axes that "..." covers, merged into one axis per operand, for operands whose rank is known
+// only at run time. If several operands have "...", these axes are broadcast to the same sizes
+// first.
 class MergedDots {
  public:
   explicit MergedDots(Lowering& b) : b_(b) {}
@@ -100,7 +101,7 @@ class MergedDots {
     return {};
   }
 
-  // After all were taken: operand i.
+  // Operand i with its "..." axes merged into one. To be called once Take has seen every operand.
   Result<ValueId> Merge(size_t i) const {
     const Dots& dots = operands_.at(i);
     ValueId x = dots.x;
@@ -110,7 +111,8 @@ class MergedDots {
       ONCILLA_ASSIGN(back, Sizes(x, -dots.back, kToTheEnd, dots.name + "_back"));
     }
     if (operands_.size() > 1) {
-      // Ones in front of the dots, so that they end where those of all do.
+      // Insert ones before the covered axes, so that they align with those of all operands at the
+      // end.
       ONCILLA_ASSIGN(const ValueId all, b_.Add("Shape", {}, {sizes_}, "all_dots"));
       ONCILLA_ASSIGN(const ValueId own, b_.Add("Shape", {}, {dots.sizes}, "own_dots"));
       ONCILLA_ASSIGN(const ValueId missing, b_.Add("Sub", {}, {all, own}, "missing_dots"));
@@ -129,7 +131,7 @@ class MergedDots {
     return b_.Add(EnsureShapeAttrs{.dims = std::vector<int64_t>(axes, -1)}, {x}, dots.name);
   }
 
-  // The result, whose axis `place` is the one for the dots, with all of their axes.
+  // The result y, in which the merged axis `place` is split into all covered axes again.
   Result<ValueId> Unmerge(ValueId y, int64_t place) const {
     ONCILLA_ASSIGN(const ValueId front, Sizes(y, 0, place, "result_front"));
     ONCILLA_ASSIGN(const ValueId back, Sizes(y, place + 1, kToTheEnd, "result_back"));
@@ -142,7 +144,7 @@ class MergedDots {
   struct Dots {
     ValueId x = kNoValue;
     std::string name;
-    int64_t front = 0, back = 0;  // labels around the dots
+    int64_t front = 0, back = 0;  // numbers of labels before and after "..."
     ValueId sizes = kNoValue;
   };
 
@@ -155,7 +157,7 @@ class MergedDots {
 
   Lowering& b_;
   std::map<size_t, Dots> operands_;
-  ValueId sizes_ = kNoValue;  // of the dots of all
+  ValueId sizes_ = kNoValue;  // of the covered axes, broadcast over all operands
 };
 
 class Einsum {
@@ -228,7 +230,7 @@ class Einsum {
     return {};
   }
 
-  // Fills the operands; the result's labels.
+  // Reads the operands and returns the labels of the result.
   Result<std::string> Read(const std::string& equation) {
     const size_t arrow = equation.find("->");
     const std::string_view left = std::string_view(equation).substr(0, arrow);
@@ -272,8 +274,8 @@ class Einsum {
     return labels;
   }
 
-  // Checks the sizes of each letter in all operands. An axis of size one that stretches to another
-  // operand's size is removed: the product of what is left is the same.
+  // Checks that the sizes of each letter agree in all operands. An axis of size one that broadcasts
+  // to another operand's size is removed: the product of the remaining axes is the same.
   Status SettleSizes() {
     for (size_t i = 0; i < operands_.size(); ++i) {
       for (char label : std::string(operands_[i].labels)) {
@@ -305,7 +307,7 @@ class Einsum {
   }
   bool Stretches() const { return label_sizes_ == LabelSizes::kStretch; }
 
-  // Merges the first label that is repeated within an operand into one axis: sets everything off
+  // Merges the two axes of the first label that is repeated within an operand: sets everything off
   // the diagonal to zero and sums over the second axis.
   Status TakeDiagonal(Operand& x, const std::string& what) {
     size_t second = 1;
@@ -342,7 +344,7 @@ class Einsum {
     return {};
   }
 
-  // Places labels that the result repeats on diagonals.
+  // Expands an operand to a result that repeats labels: its values go to the diagonals.
   Result<ValueId> Spread(Operand x, const std::string& wanted) {
     if (wanted == x.labels) return x.value;
     for (char label : std::string(x.labels)) {
@@ -392,8 +394,8 @@ class Einsum {
   }
   Dim DimOf(const Operand& x, char label) { return DimAt(x, x.labels.find(label)); }
 
-  // One axis of a shape: the size of a label, or the product of the sizes of several labels that
-  // are merged, as an operand has them; or that to which a label stretches with another operand.
+  // One axis of a shape: the size of a label in an operand, or the product of the sizes of several
+  // merged labels; if `with` is set, the size to which the label broadcasts between both operands.
   struct Size {
     const Operand* from;
     std::string labels;
@@ -475,7 +477,7 @@ class Einsum {
     return b_.Add("Reshape", {}, {x, shape}, role);
   }
 
-  // x with the axes of `labels`; those that it lacks have size one.
+  // x with the axes `labels`; axes that x lacks have size one.
   Result<ValueId> Stretched(const Operand& x, const std::string& labels, const std::string& role) {
     std::string own;
     std::vector<int64_t> missing;
@@ -490,7 +492,8 @@ class Einsum {
     return b_.Unsqueeze(arranged, std::move(missing), role + "_stretched");
   }
 
-  // The product of x and y with the axes `out`; other labels that both have are summed over.
+  // The product of x and y with the axes `out`; labels of both operands that `out` lacks are summed
+  // over.
   Result<ValueId> Product(const Operand& x, const Operand& y, const std::string& out,
                           const std::string& role) {
     if (out.size() > kMaxRank) return Unsupported("a product of rank ", out.size());
@@ -540,8 +543,8 @@ class Einsum {
   const LabelSizes label_sizes_;
   std::vector<Operand> operands_;
   MergedDots dots_;
-  std::string end_;     // the role of the last node but one that takes merged dots apart
-  std::string prefix_;  // of roles, where there are several products
+  std::string end_;     // the role of the node before the one that splits the merged axis
+  std::string prefix_;  // of roles, if there are several products
 };
 
 }  // namespace

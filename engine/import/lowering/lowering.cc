@@ -1,4 +1,4 @@
-// What the rows of all formats use to add nodes.
+// Functions with which the lowering rows of all formats add nodes.
 #include "engine/import/lowering/lowering.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ Result<Values> Lowering::AddAll(std::string_view op, AttrMap attrs, Values input
   while (!inputs.empty() && inputs.back() == kNoValue) inputs.pop_back();
   auto outputs = graph_.AddNode(NameOf(role), op, attrs, inputs, {name_});
   if (outputs.ok() || outputs.status().code() != Code::kUnimplemented) return outputs;
-  // Refusals are grouped by op and reason. The graph's message names the node; the op's own does
-  // not, so it is used.
+  // Refusals are grouped by op and reason. The message of AddNode also names the node, which would
+  // separate the groups, so the reason is asked from the op's inference alone.
   const OpDef* def = graph_.ops().Find(op);
   if (def == nullptr) return Unsupported(op, ": there is no such op");
   return Unsupported(op, ": ", Message(def->infer(attrs, graph_.FactsOf(inputs)).status()));

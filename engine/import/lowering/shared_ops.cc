@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 
-// Sizes of which one is the remainder of an axis whose size is only known at run time.
+// Split by sizes one of which is the remainder of an axis whose size is known only at run time.
 Result<Values> SplitRest(Lowering& b, int64_t axis, const std::vector<int64_t>& sizes,
                          ptrdiff_t hole) {
   int64_t others = 0;
@@ -89,8 +89,9 @@ Result<ValueId> Element(Lowering& b, ValueId list, int64_t i, std::string_view r
   return b.Add("Slice", {}, {list, b.Ints({i}), b.Ints({i + 1})}, role);
 }
 
-// The flat indices at which `part` goes in `whole` if it starts at `start`: shaped as the part.
-// What does not depend on `start` comes first, so that it is folded where the sizes are known.
+// The flat indices in `whole` of the elements of `part`, which begins at `start`; in the shape of
+// `part`. The terms that do not depend on `start` are added first, so that they are folded if the
+// sizes are known.
 Result<ValueId> PlacesOf(Lowering& b, int rank, ValueId whole, ValueId part, ValueId start) {
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
   ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kI64, 1));
@@ -141,8 +142,8 @@ Result<Values> LowerDynamicUpdateSlice(Lowering& b) {
   ONCILLA_ASSIGN(start, b.Add("Max", {}, {start, zero}, "start_inside"));
   ONCILLA_ASSIGN(ValueId places, PlacesOf(b, rank, whole, part, start));
   if (!operand.known() || !update.known()) {
-    // An update that turns out to be larger than the operand must not go where it does not belong:
-    // all its places become such as the scatter refuses.
+    // If an update turns out to be larger than the operand, all its indices become so low that the
+    // scatter refuses them; otherwise it would write to the wrong places.
     ONCILLA_ASSIGN(ValueId wrong, b.Add("ReduceMin", ReduceAttrs{.keep_dims = true},
                                         {most, b.Ints({0})}, "least"));
     ONCILLA_ASSIGN(wrong, b.Add("Min", {}, {wrong, zero}, "lacking"));
@@ -203,7 +204,7 @@ Result<Values> LowerUnpackParts(Lowering& b, int64_t axis, int64_t count) {
   return out;
 }
 
-// TensorFlow gives a row of `off` for any index outside [0, depth). The canonical op counts
+// For any index outside [0, depth) TensorFlow gives a row of `off`. The canonical op counts
 // negative indices from the end, so they are replaced by `depth`, which is outside.
 Result<Values> LowerOneHotRows(Lowering& b, int64_t axis) {
   ValueId indices = b.in(0);
@@ -220,7 +221,8 @@ Result<Values> LowerOneHotRows(Lowering& b, int64_t axis) {
   return One(b.Add(OneHotAttrs{.axis = axis}, {indices, b.in(1), values}));
 }
 
-// The coordinates of elements that are true or not zero: one row each, not one column.
+// The coordinates of the elements that are true or not zero, one row for each element; the
+// canonical op gives a column for each.
 Result<Values> LowerPlaces(Lowering& b) {
   ONCILLA_ASSIGN(const ValueId columns, b.Add("NonZero", {}, {b.in(0)}, "columns"));
   return One(b.Transpose(columns, {1, 0}, ""));
@@ -239,12 +241,13 @@ Result<ValueId> WithTrailingAxes(Lowering& b, ValueId x, ValueId more, std::stri
 
 namespace {
 
-// The condition of a Select whose ranks only the run knows, with the axes of the values.
+// The condition of a Select whose ranks are known only at run time, with trailing axes added up to
+// the rank of the values.
 Result<ValueId> RowsOfOpenRank(Lowering& b) {
   const RankAttrs wide = {.to = DType::kI64};
   ONCILLA_ASSIGN(const ValueId own, b.Add(wide, {b.in(0)}, "condition_rank"));
   ONCILLA_ASSIGN(const ValueId rank, b.Add(wide, {b.in(1)}, "rank"));
-  // One that is no vector has the shape of the values, or is one truth.
+  // Otherwise the condition must have the rank of the values, or be a scalar or vector.
   ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kI64, 1));
   ONCILLA_ASSIGN(const ValueId same, b.Add("Equal", {}, {own, rank}, "same_rank"));
   ONCILLA_ASSIGN(const ValueId few, b.Add("LessEqual", {}, {own, one}, "vector"));

@@ -200,7 +200,7 @@ Status OnnxBuilder::LowerNode(const OnnxNode& node) {
       ONCILLA_ASSIGN(row, FindOnnxOp(node.domain, node.op, version));
     }
   }
-  // A node that depends on an unsupported one is skipped rather than judged.
+  // A node that depends on an unsupported one is skipped, so that only the first cause is reported.
   if (failed) {
     Fail(node);
     return {};
@@ -224,8 +224,8 @@ Status OnnxBuilder::LowerNode(const OnnxNode& node) {
   return {};
 }
 
-// What the file states and a row relies on is checked in each run: if the engine cannot infer a
-// rank by itself, an EnsureShape is put in front, and the row is run again.
+// Rows rely on the ranks that the file states. If the engine cannot infer such a rank itself, an
+// EnsureShape is inserted before the node, so that each run checks it, and the row is run again.
 Result<Values> OnnxBuilder::LowerByRow(const OnnxNode& node, const OnnxOpRow& row, int64_t version,
                                        Values inputs) {
   const std::string name = scope_.NameOf(node);
@@ -260,7 +260,7 @@ Result<Values> OnnxBuilder::LowerByRow(const OnnxNode& node, const OnnxOpRow& ro
 
 void OnnxBuilder::SetValue(std::string_view name, ValueId value) {
   scope_.values[name] = value;
-  // A value that is an input's or another node's keeps its name.
+  // The value of an input or of another node keeps its name.
   if (scope_.main != nullptr && graph().value(value).name.empty()) {
     graph().SetValueName(value, std::string(name));
   }

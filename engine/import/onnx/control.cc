@@ -26,7 +26,7 @@ Result<ValueId> AsKind(OnnxTarget& target, ValueId value, OnnxKind kind, const s
   return InvalidArgument("a tensor, a sequence or an optional value is given as another");
 }
 
-// A branch that became a function, before its results are matched with those of the other branch.
+// A branch lowered to a function, before its results are matched with those of the other branch.
 struct Branch {
   explicit Branch(const Graph& around)
       : graph(std::make_unique<Graph>(around.shared_ops())), target(*graph) {}
@@ -44,8 +44,8 @@ std::optional<int64_t> KnownNumber(const Graph& graph, ValueId id) {
   return (*ints)[0];
 }
 
-// The truth of a condition on known sizes. Exporters write models with branches for shapes that do
-// not occur, whose results would have an unknown rank.
+// The truth of a condition if it follows from known sizes. Exporters write branches for shapes that
+// do not occur; their results would otherwise have an unknown rank.
 std::optional<bool> KnownTruth(const Graph& graph, ValueId id, int depth = 0) {
   if (const auto known = KnownNumber(graph, id); known.has_value()) return *known != 0;
   const NodeId producer = graph.value(id).producer;

@@ -1,5 +1,5 @@
-// The shape of a loop variable may change from iteration to iteration, so the body is lowered again
-// with less known of the shape, until the shapes of its results fit as well.
+// The shape of a loop variable may change from iteration to iteration. The body is therefore
+// lowered again with less known of the shape, until the shapes of its results match.
 #include "engine/import/onnx/loop.h"
 
 #include <algorithm>
@@ -76,7 +76,7 @@ class Loop {
     Values carried, read, lists;
   };
 
-  // A value of the outer graph inside a function of the loop.
+  // Makes a value of the outer graph available inside a function of the loop.
   ValueId Outer(Graph& function, ValueId id, std::string name) const {
     const Fact& fact = target_.graph.fact(id);
     if (fact.has_value()) return function.AddConstant(fact.value);
@@ -137,7 +137,7 @@ class Loop {
       const ValueId result = results[at];
       MarkOnnxKind(target_.graph, target_.optionals, result, kinds_[i]);
       out.carried.push_back(result);
-      // A value that begins as optional, and that each iteration gives as a plain one.
+      // The value is optional at first, and each iteration gives a plain one.
       if (!unwraps_[i]) continue;
       ONCILLA_ASSIGN(out.carried.back(),
                      UnwrapOnnxOptional(target_.graph, target_.optionals, result,
@@ -163,8 +163,8 @@ class Loop {
     return cond;
   }
 
-  // Lowers the body for the types facts_. Returns nothing if its results are not of these types;
-  // facts_ then know less, and with `give_up` no shape at all.
+  // Lowers the body for the types in facts_. If its results do not match these types, returns
+  // nothing, and facts_ then state less of the shapes, or with `give_up` nothing.
   Result<std::optional<Graph>> LowerBody(bool give_up) {
     collected_.clear();
     Graph body(target_.graph.shared_ops());
@@ -206,8 +206,8 @@ class Loop {
     return std::optional<Graph>(std::move(body));
   }
 
-  // Whether an iteration's results match facts_, kinds_ and always_; if not, those know less
-  // afterwards.
+  // Whether an iteration's results match facts_, kinds_ and always_; if not, these are weakened so
+  // that they may match next time.
   Result<bool> Settle(OnnxTarget& body, OnnxRound& round, bool give_up) {
     bool settled = true;
     if (always_ && round.more != kNoValue && !IsTrue(body.graph.fact(round.more))) {
@@ -234,7 +234,7 @@ class Loop {
     return settled;
   }
 
-  // A carried value stays optional if an iteration gives a plain one.
+  // A carried value stays optional even if an iteration gives a plain one.
   Status SettleKind(OnnxTarget& body, ValueId& value, size_t i) {
     const OnnxKind kind = OnnxKindOf(body.graph, body.optionals, value);
     if (kind == kinds_[i]) return {};

@@ -1,4 +1,5 @@
-// The model is rewritten before anything reads its graph. Nodes elsewhere that read a map keep it.
+// Rewrites a model before anything reads its graph: each map becomes two tensors, its keys and its
+// values. A map that other nodes read as well stays a map.
 #include "engine/import/onnx/maps.h"
 
 #include <algorithm>
@@ -83,7 +84,7 @@ class Teller {
   }
 
  private:
-  // Empty if the model uses the name already.
+  // The name with this ending; empty if the model uses that name already.
   std::string_view New(std::string_view name, std::string_view end) {
     std::string made = StrCat(name, end);
     if (taken_.contains(made)) return "";

@@ -185,14 +185,14 @@ std::string LocationOf(Bytes tensor_proto) {
   bool is_external = false;
   WireMessage message(tensor_proto);
   while (message.Next()) {
-    // What is wrong with an entry is told when the tensor is read.
+    // Errors in an entry are reported when the tensor is read.
     if (message.field() == 13) (void)ReadExternal(message.View(), data).ok();
     if (message.field() == 14) is_external = message.Int() == 1;
   }
   return is_external ? data.location : std::string();
 }
 
-// A SparseTensorProto: the values that are not zero, and their places.
+// A SparseTensorProto: the values that are not zero, and their positions.
 struct SparseFields {
   Bytes values, indices;
   Shape shape;
@@ -209,7 +209,7 @@ SparseFields ReadSparse(Bytes proto) {
   return fields;
 }
 
-// The places as numbers of elements, which the file tells so or by a coordinate for each axis.
+// The positions as flat indices. The file gives flat indices, or one coordinate per axis.
 Result<std::vector<int64_t>> PlacesOf(const Tensor& indices, int64_t count, const Shape& shape) {
   const bool flat = indices.shape() == Shape{count};
   if (indices.dtype() != DType::kI64 || !(flat || indices.shape() == Shape{count, shape.rank()})) {

@@ -1,5 +1,5 @@
-// Ops along an axis that is computed at run time: it is moved to the front, or made the middle one
-// of three.
+// Ops along an axis that is computed at run time: the axis is moved to the front, or the shape is
+// merged to three axes with this one in the middle.
 #include "engine/import/tf/computed_axis.h"
 
 #include <limits>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 
-// An axis of x as a number in [0, rank), and numbers derived from it.
+// An axis of x as a number in [0, rank), with values derived from it.
 class Axis {
  public:
   Axis(TfFormula& f, ValueId x, ValueId axis) : f_(f) {
@@ -31,10 +31,10 @@ class Axis {
   ValueId Places(ValueId from, ValueId to) { return f_("Range", {from, to, one_}); }
   ValueId Join(Values lists) { return f_(ConcatAttrs{.axis = 0}, std::move(lists)); }
 
-  // The permutation that moves the axis to the front; the one that moves it back follows.
+  // The permutation that moves the axis to the front; Back() is the inverse permutation.
   ValueId ToFront() { return Join({List(number_), Places(zero_, number_), Places(next_, rank_)}); }
   ValueId Back() { return Join({Places(one_, next_), f_.Ints({0}), Places(next_, rank_)}); }
-  // The number again, checked to be in [least, rank).
+  // The axis number, checked at run time to be in [least, rank).
   ValueId AtLeast(int64_t least) {
     if (least == 0) return number_;
     const ValueId first = f_.Number(DType::kI64, static_cast<double>(least));

@@ -1,6 +1,6 @@
-// See freeze.h. Field numbers are those of graph.proto, node_def.proto, function.proto,
+// Copies the nodes that a fetch needs, with variables replaced by their values and functions
+// specialised for this. Field numbers are those of graph.proto, node_def.proto, function.proto,
 // op_def.proto, attr_value.proto and tensor.proto.
-// attr_value.proto and tensor.proto.
 #include "engine/import/tf/freeze.h"
 
 #include <algorithm>
@@ -315,7 +315,7 @@ class Freezer {
     return {};
   }
 
-  // An input as it is written in the copy.
+  // An input in the form that the copy uses.
   Result<std::string> InputOf(const Scope& scope, const TfInput& input) {
     if (scope.function == nullptr) {
       const int id = graph_.main().Find(input.node);
@@ -371,7 +371,7 @@ class Freezer {
       ONCILLA_TRY(TakeValues(scope, node, handles, field, to, op, inputs, changed, dropped));
     }
     ONCILLA_TRY(TakeFunctions(node, handles, op, changed));
-    // Reference types become value types.
+    // Ops on references become ops on values.
     for (const char* name :
          {"RefSwitch", "RefMerge", "RefEnter", "RefExit", "RefNextIteration", "RefIdentity"}) {
       if (op == name) op.erase(0, 3);

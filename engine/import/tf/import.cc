@@ -103,7 +103,7 @@ class Importer {
     return {};
   }
 
-  // Inside a graph, complex numbers are their parts along an additional last axis.
+  // Splits a complex input into its parts along an additional last axis, as graphs represent it.
   Status TakeApart(const std::string& name, ValueId& value) {
     const DType part = PartOf(graph().fact(value).dtype);
     ONCILLA_ASSIGN(value, graph().Add(StrCat(name, "/parts"), "Bitcast",
@@ -134,7 +134,8 @@ class Importer {
       }
       if (node->op.substr(0, 11) == "Placeholder" && !node->FindAttr("shape").empty()) {
         ONCILLA_ASSIGN(const PartialShape shape, source_.Attrs(*node).Shape("shape"));
-        // Old graphs write an unknown shape as that of a scalar; then the signature is right.
+        // Old graphs may write an unknown shape as that of a scalar; in that case the signature is
+        // right.
         auto merged = MergeShapes(fact.shape, shape);
         if (merged.ok()) {
           fact.shape = *std::move(merged);

@@ -1,4 +1,4 @@
-// What the lowering functions of all families share, and the list of families.
+// Functions that the lowering functions of all families share, and the list of families.
 #include "engine/import/tf/lowering.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ bool TfLowering::RanksStayOpen() const {
   const auto& inputs = module_.main.inputs();
   return std::all_of(inputs.begin(), inputs.end(), [&](const NamedValue& input) {
     const Fact& fact = module_.main.fact(input.value);
-    // Integers in a row may be a shape, whose length is a rank.
+    // A vector of integers may be used as a shape; its length is then a rank, and so must be known.
     const PartialShape& shape = fact.shape;
     return shape.ranked() && (!IsInteger(fact.dtype) || shape.rank() != 1 || shape.known());
   });

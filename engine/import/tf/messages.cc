@@ -1,5 +1,5 @@
-// Messages as in TensorFlow 2.21: those of its C++ session, or of its Python client where the
-// session has none.
+// Messages with the wording of TensorFlow 2.21: that of its C++ session or, where the session has
+// none, of its Python client.
 #include "engine/import/tf/messages.h"
 
 #include "engine/import/tf/tensor.h"

@@ -1,4 +1,4 @@
-// Op definitions from the file, and a table of our own with one row for each op that has default
+// Op definitions from the file, and a built-in table with one row for each op that has default
 // values or several named outputs. An op that is not listed has one output argument and no
 // defaults.
 #include "engine/import/tf/op_defs.h"
@@ -12,9 +12,10 @@
 namespace oncilla {
 namespace {
 
-// `outputs` lists argument names; "name*N" stands for as many tensors as attribute N says, "name@T"
-// for one per type in attribute T. `defaults` lists attr=kind:value; the kinds are b(ool), i(nt),
-// f(loat), s(tring), t(ype), l(ist of ints, or an empty list of any type) and u(nknown shape).
+// `outputs` lists argument names; "name*N" stands for as many tensors as attribute N states,
+// "name@T" for one tensor per type in attribute T. `defaults` lists attr=kind:value; the kinds are
+// b(ool), i(nt), f(loat), s(tring), t(ype), l(ist of ints, or an empty list of any type) and
+// u(nknown shape).
 struct Row {
   const char* op;
   const char* outputs;
@@ -86,7 +87,7 @@ std::string EncodeAttr(Bytes text) {
 
 struct BuiltIn {
   std::unordered_map<std::string_view, TfOpDef> ops;
-  std::deque<std::string> values;  // what the defaults are views of
+  std::deque<std::string> values;  // own the bytes that defaults view
 };
 
 BuiltIn MakeBuiltIn() {

@@ -68,7 +68,7 @@ Result<const Signature*> ChooseTrace(const std::string& key, std::span<const Sav
   for (const SavedTrace& trace : traces) {
     if (Fits(trace.signature, asked)) fitting.push_back(&trace);
   }
-  // If the fetches exist in some traces only, they narrow the choice.
+  // If only some traces have the fetched outputs, the choice is among these.
   std::vector<const SavedTrace*> giving;
   for (const SavedTrace* trace : fitting) {
     const auto gives = [&](const std::string& name) {

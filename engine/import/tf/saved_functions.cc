@@ -1,4 +1,4 @@
-// From the object graph to functions, and from functions to calls.
+// Reads the functions of a saved object from the object graph, and makes calls to them.
 #include "engine/import/tf/saved_functions.h"
 
 #include <algorithm>
@@ -43,9 +43,9 @@ SavedObject ReadObject(Bytes bytes) {
 
 bool IsPrivate(Bytes name) { return name.substr(0, 1) == "_" && name != "__call__"; }
 
-// A leaf of a structure: what is known of one argument or result.
+// One tensor argument or result in a structure.
 struct Leaf {
-  std::string name;  // the argument's name, or the key that leads to it
+  std::string name;  // the name of the argument, or the key of the result
   PartialShape shape;
   bool keyed = false;
 };

@@ -124,7 +124,7 @@ std::string ReadInitCollection(Bytes entry_proto) {
   return init ? NodeOf(node) : "";
 }
 
-// An AssetFileDef: which tensor holds the path of which file.
+// An AssetFileDef: the tensor that holds the path of a file, and the file's name.
 void ReadAsset(Bytes asset_proto, std::map<std::string, std::string, std::less<>>* assets) {
   std::string tensor, file;
   WireMessage asset(asset_proto);
@@ -139,7 +139,7 @@ void ReadAsset(Bytes asset_proto, std::map<std::string, std::string, std::less<>
   (*assets)[NodeOf(tensor)] = file;
 }
 
-// The same from a collection entry (a list of Any), where TensorFlow 1 kept them.
+// The same from an entry of a collection (a list of Any), as TensorFlow 1 stored it.
 void ReadAssetCollection(Bytes entry_proto,
                          std::map<std::string, std::string, std::less<>>* assets) {
   Bytes key, collection;
@@ -180,7 +180,7 @@ bool LooksLikeNode(Bytes bytes) {
   return !name.empty() && !op.empty();
 }
 
-// A folder without saved_model.pb may hold something else that people call a model.
+// Says what to do with a folder without saved_model.pb; it may hold another kind of saved model.
 Status NoModelFile(const std::string& folder) {
   // A folder that cannot be read or entered would look empty, so report that first.
   ONCILLA_TRY(ListFolder(folder).status());

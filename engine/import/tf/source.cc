@@ -23,7 +23,7 @@
 namespace oncilla {
 namespace {
 
-// Resolves a name: one of the signature's tensors, or any tensor of the graph by its own name.
+// Finds the tensor of a name: one of the signature's, or any tensor of the graph by its name there.
 Result<TensorInfo> Resolve(const std::string& name, const std::vector<TensorInfo>& known,
                            std::string_view role, const TfBody& main) {
   for (const TensorInfo& info : known) {
@@ -58,8 +58,8 @@ std::string Canonical(const std::string& tensor) {
   return tensor.find(':') == std::string::npos ? tensor + ":0" : tensor;
 }
 
-// As in TensorFlow's session, no tensor may be fed twice, and what is fed by name may not be
-// fetched by name. A signature may pass an input on as an output.
+// As in TensorFlow's session, no tensor may be fed twice, and a tensor that is fed by its graph
+// name may not be fetched by it. A signature may pass an input on as an output.
 Status CheckNoTensorTwice(const ImportRequest& asked, const Signature& signature,
                           const TfImportRequest& request) {
   if (asked.feeds.empty()) return {};
@@ -136,8 +136,8 @@ class StateNames {
   std::set<std::string, std::less<>> names_;
 };
 
-// With `saved`, only variables that something restores, assigns or passes to a function. Exporters
-// leave handles of other variables behind, which are at most read.
+// With `saved`, only variables that some node restores, assigns or passes to a function: exporters
+// leave behind handles of other variables, which are at most read.
 std::vector<TensorInfo> VariablesOf(const TfGraph& graph, bool saved) {
   std::unordered_set<std::string_view> used;
   for (const TfNode& node : graph.main().nodes) {
@@ -328,9 +328,9 @@ bool HasNoResult(std::string_view op) {
   return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
 }
 
-// The nodes whose value is read, or that a node with a value waits for, through however many that
-// have none. Loops in old form leave nodes that only control edges read: the results that nobody
-// wants, and the body's pivot.
+// The nodes whose value is read, and those that a node with a value waits for, directly or through
+// nodes without values. Old-style loops leave nodes that only control edges read: unused results,
+// and the body's pivot.
 std::unordered_set<std::string_view> FindRead(const TfGraph& graph) {
   std::unordered_set<std::string_view> read;
   std::unordered_map<std::string_view, const TfNode*>
@@ -355,9 +355,9 @@ std::unordered_set<std::string_view> FindRead(const TfGraph& graph) {
   return read;
 }
 
-// A graph's inputs are its placeholders, but for those that TensorFlow leaves behind where it
-// writes a loop in old form. Its outputs are the first outputs of nodes that no node reads; further
-// outputs are mostly left unread on purpose.
+// A graph's inputs are its placeholders, except those that TensorFlow leaves behind when it writes
+// old-style loops. Its outputs are the first outputs of nodes that no other node reads; further
+// outputs are usually unread on purpose.
 Signature InferSignature(const TfGraph& graph) {
   Signature signature;
   const std::unordered_set<std::string_view> read = FindRead(graph);

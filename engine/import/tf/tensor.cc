@@ -16,7 +16,7 @@ struct TypeRow {
 };
 
 // Quantised types are mapped to the integers that carry them; only ops that take ranges compute
-// with them.
+// with such tensors.
 constexpr TypeRow kTypes[] = {
     {1, "float", DType::kF32},
     {2, "double", DType::kF64},

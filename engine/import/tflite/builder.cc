@@ -17,8 +17,8 @@ bool TakesComplex(std::string_view op) {
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
-// Whether a value is what the file says of its tensor. A row that misread an option would most
-// likely produce a different type.
+// Whether a value has the type that the file states for its tensor. If a row misread an option, the
+// type would most likely differ.
 bool IsOfType(const Fact& fact, int8_t stated) {
   if (fact.kind == ValueKind::kList) return stated == kTfliteVariant;
   if (stated == kTfliteComplex64) return fact.dtype == DType::kF32;  // pairs
@@ -150,7 +150,7 @@ Status TfliteBuilder::LowerOp(size_t i) {
   Values inputs;
   bool failed = false;
   for (int32_t tensor : op.inputs) {
-    // A state is read by the op itself.
+    // A state has no value in the graph: the op reads it itself.
     const bool own =
         tensor == kNoTensor ||
         (!values_.contains(tensor) && subgraph_.tensors[static_cast<size_t>(tensor)].is_variable);
@@ -159,7 +159,7 @@ Status TfliteBuilder::LowerOp(size_t i) {
     failed |= !own && *value == kNoValue && !handles_.contains(tensor);
     inputs.push_back(*value);
   }
-  // An op that depends on an unsupported one is only judged by its name.
+  // Of an op that depends on an unsupported one, only the name is checked.
   if (failed) {
     if (!IsControl(op) && !IsFlexOp(op) && FindTfliteOp(op) == nullptr) return Unsupported("");
     return Fail(op);
@@ -180,7 +180,7 @@ Result<Values> TfliteBuilder::Lower(const TfliteOp& op, const std::string& name,
     }
     if (!flex) continue;
     if (op.inputs[i] == kNoTensor) return Unsupported("its input ", i, " is missing");
-    // TensorFlow's rows take numbers as they are.
+    // TensorFlow's rows use numbers as they are stored, so quantised inputs would be misread.
     const TfliteTensor& tensor = subgraph_.tensors[static_cast<size_t>(op.inputs[i])];
     if (IsQuantised(tensor)) return Unsupported("its input ", i, " is quantised");
     complex |= tensor.type == kTfliteComplex64;
@@ -196,8 +196,8 @@ Result<Values> TfliteBuilder::LowerByRow(const TfliteOp& op, const TfliteOpRow& 
   if (static_cast<int>(present) < row.min_inputs) {
     return DataLoss("has ", present, " inputs and needs ", row.min_inputs);
   }
-  // Only the rows of layers with states handle inputs that keep their values; those come after the
-  // required inputs.
+  // Only the rows of layers with states handle inputs that keep their values between runs; such
+  // inputs come after the required ones.
   for (size_t i = 0; i < static_cast<size_t>(row.min_inputs); ++i) {
     if (inputs[i] == kNoValue) return Unsupported("its input ", i, " is a state");
   }

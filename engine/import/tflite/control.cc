@@ -115,8 +115,8 @@ Result<Values> TfliteBuilder::Inline(const TfliteOp& op, size_t subgraph, const 
 }
 
 // Lowers a subgraph to a function of the module. values[i] is input i outside the function;
-// facts[i] is its type inside, absent for what is put into the function: a constant or a handle. A
-// loop's body does not return what is put into it.
+// facts[i] is its type inside, absent for inputs that are moved into the function: constants and
+// handles. The body of a loop does not return these.
 Result<Graph> TfliteBuilder::Function(const TfliteOp& op, size_t subgraph, const std::string& name,
                                       std::span<const ValueId> values, const Facts& facts,
                                       size_t first, bool all_outputs) {

@@ -1,11 +1,12 @@
-// Calls are edges between subgraphs, which are traversed once.
+// Finds which ops have effects. Calls are edges between subgraphs, and the graph of these is
+// traversed once.
 #include "engine/import/tflite/effects.h"
 
 namespace oncilla {
 
 namespace {
 
-// TensorFlow's own tables.
+// The hash table ops of TensorFlow that a file may contain.
 TfliteControl ControlOfCustom(std::string_view op) {
   if (op == "FlexHashTableV2") return TfliteControl::kTable;
   if (op == "FlexLookupTableFindV2") return TfliteControl::kTableFind;

@@ -1,10 +1,10 @@
-// Offsets in a FlatBuffers file; each is checked before it is followed.
+// Reads tables of a FlatBuffers file; each offset is checked before it is followed.
 #include "engine/import/tflite/flat.h"
 
 namespace oncilla {
 namespace {
 
-// False if the number is not within the file.
+// Reads a number at offset `at`; false if it is not within the file.
 template <class T>
 bool Load(std::string_view file, uint64_t at, T& value) {
   if (at > file.size() || file.size() - at < sizeof(T)) return false;

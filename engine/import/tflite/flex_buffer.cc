@@ -89,7 +89,7 @@ Result<FlexValue> FlexValue::Find(std::string_view key) const {
   if (to < 3 * width) return Damaged();
   ONCILLA_ASSIGN(const uint64_t keys_width, Unsigned(to - 2 * width, width_));
   if (keys_width != 1 && keys_width != 2 && keys_width != 4 && keys_width != 8) return Damaged();
-  // The keys are in a vector of their own, in the order of the values.
+  // The keys are in a separate vector, in the order of the values.
   const FlexValue keys = As(to - 3 * width, width_, 14, static_cast<int>(keys_width));
   ONCILLA_ASSIGN(const int64_t known, keys.Count());
   if (known != count) return Damaged();

@@ -1,4 +1,4 @@
-// A single node, as a graph of one node for TensorFlow's rows, which read its attributes.
+// Builds a graph of one node from a select op's options, so that TensorFlow's rows can lower it.
 #include "engine/import/tflite/flex_op.h"
 
 #include "engine/import/tf/lowering.h"
@@ -19,8 +19,8 @@ void AddField(std::string& to, int field, std::string_view bytes) {
   to += bytes;
 }
 
-// A GraphDef (field 1 is a node) with this NodeDef, of which only the op and the attributes are
-// kept: its inputs name nodes that do not exist here.
+// Serializes a GraphDef (field 1 is a node) with this NodeDef. Only the op and the attributes are
+// kept, since its inputs name nodes that do not exist here.
 Result<std::string> GraphOf(std::string_view node) {
   constexpr uint32_t kOp = 2, kAttribute = 5;
   std::string kept, graph;

@@ -1,4 +1,4 @@
-// What the lowering functions of all families share, and the list of families.
+// Functions that the lowering functions of all families share, and the list of families.
 #include "engine/import/tflite/lowering.h"
 
 #include <algorithm>
@@ -162,7 +162,7 @@ Result<ValueId> TfliteLowering::ReadState(size_t input) {
   if (desc.dtype == DType::kInvalid || desc.rank() > kMaxRank) {
     return Unsupported("a state of ", TfliteTypeName(tensor(input).type));
   }
-  // The initial zeros take memory, however small the file is.
+  // The initial zeros take memory even if the file is small.
   constexpr int64_t kMostBytes = int64_t{64} << 20;
   if (desc.bytes() > kMostBytes) return Unsupported("a state of ", desc.bytes(), " bytes");
   auto& variables = state_.module.variables;

@@ -1,4 +1,4 @@
-// Field numbers of the schema, and the checks of every index.
+// Reads the tables of the schema by field number, and checks every index in them.
 #include "engine/import/tflite/reader.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class Reader {
     int32_t version = 1;
   };
 
-  // Called before that many elements are read.
+  // To be called before `elements` elements are read; fails if the total is too large.
   Status Take(size_t elements) {
     if (elements > budget_) return DataLoss("tables of the file overlap");
     budget_ -= elements;
@@ -81,7 +81,7 @@ class Reader {
     return {};
   }
 
-  // A buffer's bytes are inside it, or, in files above 2 GB, after all tables.
+  // A buffer's bytes are inside its table or, in files above 2 GB, after all tables.
   Status ReadBuffers(const FlatTable& root) {
     ONCILLA_ASSIGN(const auto tables, Tables(root, 4));
     for (const FlatTable& table : tables) {

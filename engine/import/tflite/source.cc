@@ -15,13 +15,13 @@ namespace {
 
 using NamedTensors = std::vector<std::pair<std::string, int32_t>>;
 
-// A signature, with the tensors of its names.
+// A signature, with its names mapped to tensors.
 struct Entry {
   size_t subgraph = 0;
   NamedTensors inputs, outputs;
 };
 
-// Feeds and fetches as tensors, under the names that the caller used.
+// Feeds and fetches as tensors, with the names that the caller used.
 struct Request {
   NamedTensors inputs, outputs;
   Facts fed;  // facts of the feeds, input by input; empty if unknown
@@ -53,7 +53,7 @@ class TfliteSource : public ModelSource {
     return WithStage(In(module.status(), file_->path()), Stage::kLoad);
   }
 
-  // Lowers what the file calls once before the first run.
+  // Lowers the subgraphs that the file calls once, before the first run.
   Result<Module> ImportInitialiser(const std::vector<std::string>& resources,
                                    const std::shared_ptr<const OpSet>& ops) override {
     Module module{Graph(ops)};

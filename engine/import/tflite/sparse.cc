@@ -11,7 +11,7 @@
 namespace oncilla {
 namespace {
 
-// One level: the distance in the whole tensor of one step along it, and its indices.
+// One level: its size, the distance in the dense tensor of one step along it, and its indices.
 struct Level {
   int64_t size = 0, stride = 0;
   bool dense = true;

@@ -1,5 +1,5 @@
-// Hash tables of a TFLite file. As TensorFlow's, one is two variables of the module: its keys in
-// ascending order, and the values beside them.
+// Hash tables of a TFLite file. As for TensorFlow, a table is two variables of the module: its keys
+// in ascending order, and their values.
 #include <algorithm>
 
 #include "engine/import/tflite/builder.h"
@@ -14,7 +14,7 @@ std::string ValuesOf(const std::string& table) { return table + "/values"; }
 
 }  // namespace
 
-// Which table a handle stands for, and the types that the file gives it.
+// Finds the table that a handle names, and the types that the file states for it.
 Result<Values> TfliteBuilder::LowerTableHandle(const TfliteOp& op) {
   std::string table;
   TfliteTable types;
@@ -36,7 +36,7 @@ Result<Values> TfliteBuilder::LowerTableHandle(const TfliteOp& op) {
     ONCILLA_ASSIGN(const int8_t key_type, op.options.Number<int8_t>(1, 0));
     ONCILLA_ASSIGN(const int8_t value_type, op.options.Number<int8_t>(2, 0));
     types = {DTypeFromTflite(key_type), DTypeFromTflite(value_type)};
-    // LiteRT has no others.
+    // LiteRT supports only these types.
     const bool numbers = types.keys == DType::kI64 && types.values == DType::kString;
     const bool words = types.keys == DType::kString && types.values == DType::kI64;
     if (!numbers && !words) return Unsupported("of ", types.keys, " to ", types.values);
@@ -57,11 +57,11 @@ Result<Values> TfliteBuilder::LowerTable(const TfliteOp& op, const std::string& 
   if (kind == TfliteControl::kTable) return LowerTableHandle(op);
   const std::string table = op.inputs.empty() ? "" : HandleOf(op.inputs[0]);
   const auto known = state_.tables.find(table);
-  if (known == state_.tables.end()) return DataLoss("its first input is no handle of a table");
+  if (known == state_.tables.end()) return DataLoss("its first input is not the handle of a table");
   const size_t needed = kind == TfliteControl::kTableSize ? 1 : 3;
   if (inputs.size() != needed) return DataLoss("has ", inputs.size(), " inputs");
   for (size_t i = 1; i < needed; ++i) {
-    if (inputs[i] == kNoValue) return DataLoss("its input ", i, " is no tensor");
+    if (inputs[i] == kNoValue) return DataLoss("its input ", i, " is not a tensor");
   }
   auto& variables = state_.module.variables;
   const bool noted = std::any_of(variables.begin(), variables.end(),

@@ -1,5 +1,5 @@
-// Text to bytes, message by message: each is written to a string of its own, which is appended to
-// its parent with its length in front once it is complete.
+// Converts text to bytes, message by message. Each message is written to its own string, which,
+// once complete, is appended to its parent after its length.
 #include "engine/import/wire/message_schema.h"
 
 #include <algorithm>
@@ -74,7 +74,7 @@ class WireSink : public TextSink {
     std::vector<const FieldSchema*> given;  // fields given so far that may be given once
   };
 
-  // Null for a field that is to be skipped.
+  // Returns null for a field that is skipped.
   Result<const FieldSchema*> Find(std::string_view name, TextPosition at) {
     Open& open = open_.back();
     const FieldSchema* field = open.schema->Find(name);

@@ -1,4 +1,4 @@
-// Parts, and the lengths that precede them.
+// A message as a list of parts, and the lengths that precede them.
 #include "engine/import/wire/wire_rope.h"
 
 namespace oncilla {

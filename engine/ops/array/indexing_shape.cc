@@ -139,7 +139,7 @@ Result<Facts> InferRange(const NoAttrs&, std::span<const Fact> in) {
     }
     return Facts{WithCarried(std::move(out), std::move(elements))};
   }
-  // The range 0, 1, ... up to a size that has only a name.
+  // The range from 0 in steps of 1 to a limit that is a named size: that size.
   Dim size;
   const auto &start = ints[0], &limit = ints[1], &delta = ints[2];
   if (start && limit && delta && start->value == 0 && delta->value == 1) size = limit->dim;

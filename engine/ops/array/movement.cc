@@ -17,9 +17,9 @@ std::string Text(const std::vector<KnownInt>& ints) {
   return out + "]";
 }
 
-// Solves for one unknown size of `to`, such that both shapes have the same number of elements.
-// Works if every other size is known or is a named size that occurs on both sides; otherwise the
-// result is unknown. Sizes marked in `copied` equal those of `from` at the same place.
+// Solves for one unknown size of `to`, such that both shapes have the same number of elements. This
+// works if every other size is known or is a named size that both sides have; otherwise the result
+// is unknown. Sizes marked in `copied` equal those of `from` at the same position.
 Dim LeftOver(const PartialShape& from, const std::vector<Dim>& to, size_t hole,
              const std::vector<bool>& copied) {
   std::vector<Dim> names;

@@ -1,4 +1,4 @@
-// Pad: inference, and for each place of the output the index in x that it is read from.
+// Pad: inference, and for each position of the output the index in x that it is read from.
 #include <algorithm>
 
 #include "engine/ops/array/movement.h"
@@ -8,7 +8,7 @@
 namespace oncilla {
 namespace {
 
-// Refuses what a single reflection or repetition of an axis does not give.
+// Refuses pads that need more than one reflection or repetition of an axis.
 Status CheckOnce(PadMode mode, int64_t begin, int64_t end, int64_t size, int axis) {
   const int64_t most = mode == PadMode::kReflect ? std::max<int64_t>(size - 1, 0) : size;
   if (begin >= 0 && end >= 0 && begin <= most && end <= most) return {};

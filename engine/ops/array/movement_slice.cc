@@ -20,8 +20,8 @@ struct Bounds {
   KnownInt begin, end;
   std::optional<int64_t> step = 1;
   bool shrink = false;  // take only the element at begin and drop the axis
-  // A begin in front of the axis, from which a negative step goes on, is the first element (ONNX);
-  // else there are no elements (TensorFlow).
+  // If a negative step begins before the start of the axis, it takes the first element (ONNX),
+  // otherwise no element (TensorFlow).
   bool begins_inside = false;
 };
 
@@ -124,7 +124,7 @@ Fact WithSlice(Fact out, const Fact& x, const Bounds& bounds) {
   return WithCarried(std::move(out), std::move(picked));
 }
 
-// ONNX's starts, ends, axes and steps, as bounds for every axis of x; nothing while the axes are
+// ONNX's starts, ends, axes and steps as bounds for every axis of x; nullopt while the axes are
 // unknown.
 Result<std::optional<std::vector<Bounds>>> ReadSlice(std::span<const Fact> in, int rank) {
   using Out = std::optional<std::vector<Bounds>>;
@@ -189,7 +189,7 @@ struct StridedBounds {
   std::vector<int> out_axes;  // in the output's order: an axis of x, or -1 for a new axis
 };
 
-// Nothing while even the number of entries is unknown.
+// Returns nullopt while even the number of entries is unknown.
 Result<std::optional<StridedBounds>> ReadStridedSlice(const StridedSliceAttrs& attrs,
                                                       std::span<const Fact> in, int rank) {
   using Out = std::optional<StridedBounds>;
@@ -206,9 +206,9 @@ Result<std::optional<StridedBounds>> ReadStridedSlice(const StridedSliceAttrs& a
   }
   if (!count) return Out();
   if (*count > 32) return InvalidArgument("there are ", *count, " entries");
-  // Count the axes that entries use up; the ellipsis stands for the remaining ones.
+  // Count the axes that entries cover; the ellipsis stands for the remaining ones.
   auto bit = [](int64_t mask, size_t i) { return (mask >> i & 1) != 0; };
-  int taken = 0, ellipses = 0;  // axes of x that the entries use up
+  int taken = 0, ellipses = 0;  // axes of x that the entries cover
   for (size_t i = 0; i < *count; ++i) {
     if (bit(attrs.ellipsis_mask, i)) {
       ++ellipses;

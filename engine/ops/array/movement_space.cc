@@ -110,12 +110,12 @@ Result<Facts> InferSpaceToDepth(const SpaceToDepthAttrs& attrs, std::span<const 
   return Facts{Fact::Of(in[0].dtype, std::move(shape))};
 }
 
-// What SpaceToBatch and BatchToSpace do to one of the spatial axes, 1 to n.
+// The change that SpaceToBatch or BatchToSpace makes to one of the spatial axes, 1 to n.
 struct BlockAxis {
   int64_t block = 1, before = 0, after = 0;  // before and after: pads or crops
 };
 
-// Nothing while one of the values is unknown.
+// Returns nullopt while one of the values is unknown.
 Result<std::optional<std::vector<BlockAxis>>> ReadBlocks(std::span<const Fact> in,
                                                          std::string_view pads) {
   using Out = std::optional<std::vector<BlockAxis>>;
@@ -261,7 +261,7 @@ Moves DepthMoves(const Shape& pixels, const Shape& blocks, int64_t block, bool d
                       side, {&channels, 1}, to_pixels)};
 }
 
-// The offsets [begin, end) into a block for which the same blocks [low, high) have a pixel.
+// The offsets [begin, end) into a block that have pixels in the same range [low, high) of blocks.
 struct OffsetGroup {
   int64_t begin = 0, end = 0, low = 0, high = 0;
 };

@@ -26,7 +26,7 @@ Result<PartialShape> Segmented(std::string_view reduction, std::span<const Fact>
   return PartialShape(std::move(dims));
 }
 
-// A single number that is not negative; unknown while the number is.
+// A single number that is not negative; unknown while its value is.
 Result<Dim> CountOf(const Fact& fact, std::string_view what) {
   ONCILLA_TRY(RequireInteger(fact, what));
   const Dim elements = fact.shape.elements();

@@ -276,7 +276,7 @@ Result<Facts> InferUnravel(const NoAttrs&, std::span<const Fact> in) {
   return Facts{Fact::Of(in[0].dtype, PartialShape(std::move(dims)))};
 }
 
-// What is known of the broadcast of two shapes that are given as values.
+// The broadcast of two shapes that are given as values, as far as it is known.
 Result<Facts> InferBroadcastSizes(const NoAttrs&, std::span<const Fact> in) {
   for (const Fact& fact : in) {
     ONCILLA_TRY(RequireInteger(fact, "a shape"));

@@ -200,7 +200,7 @@ Result<Facts> InferPackBytes(const NoAttrs&, std::span<const Fact> in) {
   return Facts{Fact::Of(DType::kString, PartialShape(std::move(dims)))};
 }
 
-// The number and type of the elements are only known from the message itself.
+// The number and type of the elements are known only from the message.
 Result<Facts> InferParseTensor(const ParseTensorAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_TRY(RequireString(in[0], "serialized"));
   ONCILLA_TRY(RequireRank(in[0], 0, "serialized"));

@@ -8,7 +8,7 @@ struct ActivationRow {
   std::string_view name;  // the attribute's value
   std::string_view op;    // the op that computes it alone
 };
-// In the order of Activation. Gelu stands for two of them, told apart by its attribute.
+// In the order of Activation. Gelu stands for two of them, which its attribute distinguishes.
 constexpr ActivationRow kRows[] = {
     {"none", ""},     {"relu", "Relu"},  {"relu6", "Relu6"},
     {"gelu", "Gelu"}, {"gelu_tanh", ""}, {"sigmoid", "Sigmoid"},

@@ -14,12 +14,12 @@ using In = AttentionInput;
 
 bool Has(std::span<const Fact> in, size_t i) { return i < in.size() && !in[i].absent(); }
 
-// What is known of one operand (q, k or v).
+// The sizes of one operand (q, k or v), as far as they are known.
 struct Operand {
   Dim batch, heads, rows, size;
 };
 
-// A size that an attribute may give as well; both must agree.
+// A size that may also be given by an attribute; both must agree.
 Result<Dim> Given(int64_t attribute, const Dim& dim, std::string_view what) {
   if (attribute == 0) return dim;
   if (attribute < 0 || (dim.known() && dim.size != attribute)) {

@@ -97,7 +97,8 @@ Result<WindowAxis> SlideAxis(const WindowSpec& spec, int i, int64_t in, int64_t 
                            " with padding ", axis.pad_begin, " and ", axis.pad_end);
   }
   axis.out = room < 0 ? 0 : room / axis.stride + 1;
-  // ONNX rounds up for negative numbers as well: a window that hangs over by less than a stride.
+  // ONNX also rounds a negative number up: the window extends beyond the input by less than a
+  // stride.
   if (spec.ceil && room < 0 && room > -axis.stride && in > 0) axis.out = 1;
   if (spec.ceil && room >= 0 && room % axis.stride != 0) {
     // As in ONNX with ceil_mode: a window that would start after the input and its begin padding is
@@ -112,7 +113,7 @@ Result<WindowAxis> SpreadAxis(const WindowSpec& spec, int i, int64_t small, int6
   ONCILLA_ASSIGN(WindowAxis axis, StartAxis(spec, i, small, kernel));
   axis.out = small;
   if (asked > kMaxSize) return InvalidArgument("the output size ", asked, " is out of range");
-  // The extent that all windows cover together, before padding is cut off.
+  // The extent that all windows together cover, before padding is cut off.
   const int64_t covered = (small - 1) * axis.stride + axis.extent() + output_pad;
   if (IsSame(spec)) {
     axis.in = asked >= 0 ? asked : std::max<int64_t>(std::min(covered, small * axis.stride), 0);

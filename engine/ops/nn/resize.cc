@@ -47,8 +47,8 @@ int32_t Bound(int64_t i, int64_t size) {
   return static_cast<int32_t>(std::clamp<int64_t>(i, 0, size - 1));
 }
 
-// A coordinate that is a tie in exact arithmetic may miss it by some roundings. ONNX Runtime takes
-// one that is so close for a tie.
+// A coordinate that is a tie in exact arithmetic may miss it by some rounding errors. ONNX Runtime
+// treats coordinates this close to a tie as ties.
 constexpr float kTie = 1e-6f;
 
 float Nearest(const std::string& rule, float x) {
@@ -156,8 +156,8 @@ ResizeTaps AreaTaps(float ratio, int64_t in, int64_t out) {
   return table;
 }
 
-// A list with a number per axis of x: checks that those of batch and channels are `kept` and
-// returns the rest.
+// Of a list with one number per axis of x: checks that those of batch and channels are `kept`, and
+// returns the others.
 Result<std::vector<double>> SpatialPart(std::span<const double> all, double kept,
                                         std::string_view what) {
   if (all.front() != kept || all.back() != kept) {

@@ -49,7 +49,7 @@ Status CheckBins(int64_t height, int64_t width, double scale) {
   return std::isfinite(scale) ? Status() : InvalidArgument("scale is ", scale);
 }
 
-// Regions are vectors of so many numbers; `count` is what else is known of how many there are.
+// Regions are vectors of `numbers` values; `count` is what is known otherwise of their number.
 Result<Facts> RegionsOf(const Fact& x, const Fact& rois, int64_t numbers, Dim count, Dim height,
                         Dim width) {
   ONCILLA_TRY(RequireRank(x, 4, "input"));

@@ -1,11 +1,12 @@
-// Sums and products of two tensors of bytes between DequantizeLinear and QuantizeLinear, rounded as
-// ONNX Runtime rounds the ops that it makes of them (QLinearAdd and QLinearMul), in fewer steps:
+// Sums and products of two tensors of bytes between DequantizeLinear and QuantizeLinear, computed
+// in fewer steps, and rounded as in the ops that ONNX Runtime fuses them to (QLinearAdd and
+// QLinearMul):
 //   Quantize(Dequantize(a) + Dequantize(b))
 //     ->  Cast(Clip(Round(Fma(Cast(a), a_scale / scale, Fma(Cast(b), b_scale / scale, offset)))))
 //   Quantize(Dequantize(a) * Dequantize(b))
 //     ->  Cast(Clip(Round((Cast(a) - a_zero) * (Cast(b) - b_zero) * factor + zero)))
-// All are of one type, with one scale and zero point each. A Relu before the QuantizeLinear is left
-// out where the lowest integer stands for zero.
+// All tensors have one type, and one scale and zero point each. A Relu before the QuantizeLinear is
+// dropped if the lowest integer represents zero.
 #include <cmath>
 
 #include "engine/passes/integers/quantised.h"
@@ -63,7 +64,7 @@ class ByteArithmetic {
     return patch_.Replace(quantize.outputs[0], y);
   }
 
-  // kNoValue where a factor is no finite number.
+  // Returns kNoValue if a factor is not finite.
   Result<ValueId> Sum(const Dequantised& a, const Dequantised& b, const LinearParameters& to) {
     const float a_factor = a.parameters.scales[0] / to.scales[0];
     const float b_factor = b.parameters.scales[0] / to.scales[0];

@@ -1,6 +1,7 @@
-// Replaces per-byte computations by table look-ups. A subgraph of elementwise nodes that makes
-// bytes of one tensor of bytes, as between DequantizeLinear and QuantizeLinear, has 256 possible
-// inputs, so its results are computed now, by the CPU's reference kernels, and stored in a table.
+// Replaces computations on bytes by table look-ups. A subgraph of elementwise nodes that computes
+// bytes from one tensor of bytes, such as one between DequantizeLinear and QuantizeLinear, has 256
+// possible inputs. Its results are therefore computed now, by the CPU's reference kernels, and
+// stored in a table.
 #include "engine/ops/op_set.h"
 #include "engine/passes/integers/quantised.h"
 #include "engine/passes/pass.h"
@@ -25,7 +26,8 @@ class TableMaker {
   }
 
  private:
-  // Numbers become bytes also where byte_arithmetic.cc has written what QuantizeLinear does.
+  // Whether the node converts numbers to bytes: a QuantizeLinear, or the nodes that
+  // byte_arithmetic.cc writes in its place.
   bool MakesBytes(const Node& node) const {
     if (node.op->name != "Cast" || ProducerIf(graph_, node.inputs[0], "Clip") == nullptr) {
       return false;

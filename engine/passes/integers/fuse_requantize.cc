@@ -1,6 +1,6 @@
 // Requantisation moves into the integer product that computes its sums, so that the 32-bit sums
-// need no memory; and so do the steps that make real numbers of them, Add(Mul(Cast(sums), scale),
-// term), with or without the last one. Only where the device accepts the fused node.
+// need no memory. So do the steps that convert sums to real numbers, Add(Mul(Cast(sums), scale),
+// term), with or without the addition. A node moves only if the device accepts the fused node.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -42,7 +42,7 @@ class RequantizeFuser {
   }
 
  private:
-  // What becomes of sums: the epilogue, its inputs, and the nodes that it takes the place of.
+  // The steps after the sums: the epilogue, its inputs, and the nodes that it replaces.
   struct End {
     IntegerEpilogue epilogue;
     std::vector<ValueId> inputs;
@@ -111,7 +111,7 @@ class RequantizeFuser {
 
   struct Step {
     NodeId node = kNoNode;
-    ValueId number = kNoValue;  // the other operand: f32, one for all or one for each column
+    ValueId number = kNoValue;  // the other operand: f32, one for all sums or one per column
   };
   // The only reader of a node's result, on the same device, if it is such an `op`.
   std::optional<Step> StepAfter(NodeId before, std::string_view op,

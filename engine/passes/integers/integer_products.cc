@@ -13,8 +13,8 @@
 #include "engine/ops/math/matmul.h"
 #include "engine/ops/nn/conv.h"
 #include "engine/ops/nn/integer.h"
-#include "engine/passes/pass.h"
 #include "engine/passes/integers/quantised.h"
+#include "engine/passes/pass.h"
 
 namespace oncilla {
 namespace {
@@ -196,7 +196,7 @@ class ProductFinder {
     const auto bias = BiasOf(given, *x, *w, &bias_reach);
     const auto terms = Terms(product);
     if (!bias || !terms) return Status();
-    // No sum may leave 32 bits, whatever the data.
+    // No sum may exceed 32 bits, for any data.
     const int64_t most = SaturatingMul(*terms, x->parameters.Reach() * w->parameters.Reach());
     if (SaturatingAdd(most, bias_reach) > INT32_MAX) return Status();
 

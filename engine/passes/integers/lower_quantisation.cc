@@ -1,23 +1,23 @@
 // Quantisation next to elementwise nodes becomes elementwise nodes with the same rounding, so that
-// fusion makes one kernel of all of it, which reads and writes integers:
+// fusion makes a single kernel of all of them, which reads and writes integers:
 //   Quantize(x)    ->  Cast(Clip(Round(x / scale) + zero))
 //   Dequantize(q)  ->  (Cast(q) - zero) * scale
 // Parameters must be scalar.
 //
-// Average pools between Dequantize and Quantize, whose results often lie halfway between two
-// integers, are rounded as ONNX Runtime's quantised pools are, which add the zero point first:
+// Average pools between Dequantize and Quantize often give results halfway between two integers.
+// These are rounded as in ONNX Runtime's quantised pools, which add the zero point first:
 //   Quantize(pool(Dequantize(q)))  ->  Cast(Clip(Round(pool(Dequantize(q)) / scale + zero)))
-// Transposes may stand in between. Where padding and hanging windows both count, ONNX Runtime's
-// pool divides by more than the padding, and nothing is changed.
+// Transposes may be in between. If padding counts and windows extend beyond it, ONNX Runtime's pool
+// divides by a different count, and nothing is changed.
 #include "engine/ops/nn/pool.h"
-#include "engine/passes/pass.h"
 #include "engine/passes/integers/quantised.h"
+#include "engine/passes/pass.h"
 #include "engine/tensor/scalar.h"
 
 namespace oncilla {
 namespace {
 
-// QuantizeLinear as elementwise nodes, which round before or after they add the zero point.
+// QuantizeLinear as elementwise nodes; `zero_first` adds the zero point before rounding.
 Result<ValueId> AddQuantised(const Graph& graph, NodeId id, const LinearParameters& p, Patch& patch,
                              bool zero_first) {
   const auto number = [&](auto v) {
@@ -102,7 +102,7 @@ class Lowering {
 
 bool IsByte(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
 
-// The AveragePool of bytes that nothing but this value reads.
+// The AveragePool of bytes that computes the value, if nothing else reads it.
 bool IsPoolOfBytes(const Graph& graph, const Uses& uses, ValueId value, DType bytes) {
   while (uses.Single(value)) {
     if (const Node* move = ProducerIf(graph, value, "Transpose")) {

@@ -1,15 +1,15 @@
 // Nodes that only move elements between DequantizeLinear and QuantizeLinear move the integers
 // instead:
 //   Quantize(move(Dequantize(q)))  ->  move(q)
-// if both have the same parameters. If a node moves several tensors (Concat), those with other
+// if both have the same parameters. If a node joins several tensors (Concat), those with other
 // parameters are first converted to the result's, by a table. Max pooling counts as moving
-// elements, too: the larger integer is the larger number, and the padding is the least one. So do
-// the nearest pixels of Resize.
+// elements, too, since the larger integer is the larger number, and the padding is the least one.
+// So does Resize with the mode nearest.
 #include <algorithm>
 
 #include "engine/ops/nn/resize.h"
-#include "engine/passes/pass.h"
 #include "engine/passes/integers/quantised.h"
+#include "engine/passes/pass.h"
 
 namespace oncilla {
 namespace {
@@ -34,7 +34,7 @@ class Mover {
   }
 
  private:
-  // The integers that the value was dequantised from; kNoValue unless they have these parameters.
+  // The integers from which the value was dequantised; kNoValue unless they have these parameters.
   ValueId Same(ValueId value, const LinearParameters& to) const {
     const Node* node = ProducerIf(graph_, value, "DequantizeLinear");
     if (node == nullptr) return kNoValue;
@@ -49,7 +49,8 @@ class Mover {
     return from && from->single() && BitsOf(from->dtype) == 8;
   }
 
-  // Beyond the region of crop_and_resize stands a number, not a pixel.
+  // Whether a Resize only takes pixels: outside the region of crop_and_resize it gives a number
+  // instead.
   static bool TakesPixels(const Node& node) {
     if (node.op->name != "Resize") return false;
     const auto attrs = ReadAttrs<ResizeAttrs>(node.attrs);
@@ -65,8 +66,8 @@ class Mover {
     return node.op->traits.axes.all_inputs ? node.inputs.size() : 1;
   }
 
-  // Whether integers with these parameters reach the value through movements alone. Where several
-  // tensors are joined on the way, any parameters will do.
+  // Whether integers with these parameters reach the value through movements alone. Below a node
+  // that joins several tensors (`any`), all parameters are accepted.
   bool Reaches(ValueId value, const LinearParameters& to, bool any, int depth) const {
     if (Same(value, to) != kNoValue || (any && IsDequantised(value))) return true;
     const NodeId id = graph_.value(value).producer;

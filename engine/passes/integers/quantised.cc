@@ -1,4 +1,4 @@
-// Reading quantisation parameters from graphs.
+// Reads quantisation parameters from graphs.
 #include "engine/passes/integers/quantised.h"
 
 #include <algorithm>

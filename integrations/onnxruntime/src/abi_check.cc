@@ -1,5 +1,5 @@
-// Compares the slots and structs of abi.h with ONNX Runtime's headers, where the build has them.
-// Compiled only; nothing runs.
+// Compares the slots and structs of abi.h with ONNX Runtime's headers, if the build has them. The
+// file is only compiled; nothing of it runs.
 #include <onnxruntime_c_api.h>
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Runs a part of a graph: inputs in place, outputs into ONNX Runtime's memory.
+// Runs a part of a graph: inputs are read in place, outputs written to ONNX Runtime's memory.
 #include "integrations/onnxruntime/src/compute.h"
 
 #include <cstring>
@@ -44,7 +44,7 @@ void GiveOutput(OrtKernelContext* context, size_t index, const oncilla_tensor* f
   const size_t rank = oncilla_tensor_rank(from);
   OrtValue* value = nullptr;
   Check(Ort().KernelContext_GetOutput(context, index, oncilla_tensor_dims(from), rank, &value));
-  if (value == nullptr) return;  // nobody reads it
+  if (value == nullptr) return;  // no reader
   const TensorType type = TypeOf(value);
   if (DTypeOf(type.element) != oncilla_tensor_dtype(from)) {
     throw Failure(kOrtFail, "oncilla: output " + std::to_string(index) +

@@ -16,8 +16,8 @@
 namespace oncilla::ort {
 namespace {
 
-// A group lacks what the whole graph says about its inputs, so it is judged again by itself, and
-// the graph is divided again where a node is refused. Each round removes at least one node.
+// A group lacks the facts that the whole graph has of its inputs, so it is judged again separately.
+// If a node is refused, the graph is divided again. Each round removes at least one node.
 constexpr int kMostRounds = 16;
 
 Session OpenSession(const Runtime& runtime, const std::string& device, const Options& options) {
@@ -112,9 +112,9 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
   const Predecessors predecessors = PredecessorsOf(graph);
   std::vector<std::vector<size_t>> groups;
   if (!asked.empty()) Judge(graph, asked, taken, reasons);
-  // Divides the claimed nodes into parts and judges each part as the model that it becomes. A node
-  // that is refused leaves its part, which may split the part, so this repeats until all parts are
-  // accepted. Without such an end nothing is claimed.
+  // Divides the claimed nodes into parts and judges each part as the model that it becomes. A
+  // refused node leaves its part, which may split the part, so this repeats until all parts are
+  // accepted. If that does not happen within the limit, nothing is claimed.
   for (int round = 0; round < kMostRounds; ++round) {
     groups = Partition(predecessors, taken);
     const auto small = [&](const std::vector<size_t>& group) {
@@ -145,7 +145,7 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
       nodes.push_back(graph.nodes[i].node);
       gone[i] = true;
     }
-    // The engine keeps the constants itself, in the layout of its kernels.
+    // The engine stores the constants itself, in the layout of its kernels.
     const OrtNodeFusionOptions fusion = {kStructVersion, true};
     Check(Ort().EpGraphSupportInfo_AddNodesToFuse(info, nodes.data(), nodes.size(), &fusion));
     size_t size = 0;
@@ -156,7 +156,7 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
   }
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (gone[i]) continue;
-    ++report.nodes;  // the graphs in it are told by themselves
+    ++report.nodes;  // graphs inside it are reported separately
     if (reasons[i].empty()) {
       reasons[i] = "the part around it has fewer than " + std::to_string(options_.min_nodes) +
                    " nodes (min_nodes)";
@@ -175,9 +175,8 @@ bool Ep::GoesWithItsHolder(const OrtGraph* graph) {
   if (holder == nullptr) return false;
   const Graph alone(holder, graph);
   const GraphNode& node = alone.nodes[0];
-  // ONNX Runtime may expand a node that is a function (SequenceMap) after this call, with copies of
-  // the graphs that it holds. In these copies a group that was taken from the original is not
-  // known.
+  // After this call, ONNX Runtime may expand a node that is a function (SequenceMap), with copies
+  // of the graphs inside it. A group that was taken from the original is not known in these copies.
   if (!node.domain.empty() || (node.op != "If" && node.op != "Loop" && node.op != "Scan")) {
     return true;
   }
@@ -234,7 +233,7 @@ OrtNodeComputeInfo* Ep::CompileOne(const OrtGraph* ort_graph, const OrtNode* fus
   const Graph graph(ort_graph);
   std::vector<size_t> nodes(graph.nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) nodes[i] = i;
-  // The names that the fused node reads and writes, in its order.
+  // The names that the fused node reads and writes, in the node's order.
   const auto names = [](const OrtNode* node, auto count, auto get) {
     size_t size = 0;
     Check(count(node, &size));
@@ -265,9 +264,9 @@ OrtNodeComputeInfo* Ep::CompileOne(const OrtGraph* ort_graph, const OrtNode* fus
   Check(Ort().Node_GetName(fused, &part));
   Model model =
       LoadModel(session_, part == nullptr ? graph.name : part, ModelOf(graph, nodes, boundary));
-  // Asking for the placement compiles the graph. Weights are packed and uploaded here, so that a
-  // model that does not fit fails when the session is made. No plan is made, because inputs may fix
-  // shapes by their values.
+  // Asking for the placement compiles the graph, which packs and uploads the weights, so that a
+  // model that does not fit fails when the session is made. No plan is made, because inputs may
+  // determine shapes by their values.
   Check(model.Placement().status());
   return new class Compute(std::move(model), std::move(inputs), boundary.outputs);
 }

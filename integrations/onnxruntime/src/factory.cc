@@ -12,7 +12,7 @@ namespace oncilla::ort {
 namespace {
 
 constexpr const char* kVendor = "Oncilla";
-// The metadata entry that says which device of the engine an OrtEpDevice is.
+// The metadata entry that names the engine's device of an OrtEpDevice.
 constexpr const char* kDeviceKey = "oncilla_device";
 
 std::mutex reports_mutex;
@@ -22,7 +22,7 @@ std::vector<const Ep*>& LiveEps() {
   return *live;
 }
 
-// "gpu:0" of "/job:localhost/replica:0/task:0/device:GPU:0".
+// Shortens "/job:localhost/replica:0/task:0/device:GPU:0" to "gpu:0".
 std::string ShortName(const std::string& name) {
   const size_t at = name.rfind("device:");
   std::string text = at == std::string::npos ? name : name.substr(at + 7);
@@ -181,7 +181,7 @@ OrtEpDevice* Factory::MakeDevice(const DeviceInfo& info, const OrtHardwareDevice
   }
   if (hardware == nullptr) {
     // ONNX Runtime finds the GPUs that the kernel lists. A device that only a driver knows is
-    // described to it here.
+    // described here.
     Pairs metadata;
     metadata.Add("Description", info.driver_name);
     OrtHardwareDevice* made = nullptr;
@@ -256,8 +256,8 @@ ONCILLA_ORT_EXPORT OrtStatus* CreateEpFactories(const char*, const OrtApiBase* b
   if (OrtStatus* failed = Connect(base)) return failed;
   return Guard([&] {
     if (room == 0) throw Failure(kOrtInvalidArgument, "oncilla: no room for a factory");
-    // Sessions may outlive the registration of the library, and drivers have threads of their own,
-    // so the library's code stays loaded until the process ends.
+    // Sessions may outlive the registration of the library, and drivers have threads, so the
+    // library's code stays loaded until the process ends.
     Dl_info here;
     if (dladdr(reinterpret_cast<const void*>(&CreateEpFactories), &here) != 0) {
       (void)dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
@@ -272,9 +272,9 @@ ONCILLA_ORT_EXPORT OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) {
   return nullptr;
 }
 
-// The report of all open sessions: what each has taken, what it left and why, and its memory. Fills
-// as much of `text` as `size` allows, with a zero byte at the end, and returns the size of the
-// whole report.
+// The report of all open sessions: the nodes that each has taken, those that it left with the
+// reasons, and its memory. Writes as much of it to `text` as `size` allows, with a terminating
+// zero, and returns the size of the whole report.
 ONCILLA_ORT_EXPORT size_t oncilla_ort_report(int json, char* text, size_t size) {
   try {
     const std::string all = Factory::ReportAll(json != 0);

@@ -6,7 +6,7 @@
 namespace oncilla::ort {
 namespace {
 
-// The items of an array that two functions give, one its length and one its contents.
+// The items of an array, from two functions that give its length and its contents.
 template <class T, class Count, class Get, class Of>
 std::vector<const T*> List(const Of* of, Count count, Get get) {
   size_t size = 0;
@@ -153,7 +153,7 @@ std::string Graph::KeptBy(const GraphNode& node) const {
       if (name.empty()) continue;
       const GraphValue& v = value(name);
       if (!v.tensor)
-        return "'" + name + "' is no tensor, but a sequence, a map or an optional value";
+        return "'" + name + "' is not a tensor, but a sequence, a map or an optional value";
       if (v.type.element <= 0 || v.type.element > kOrtLastElementType) {
         return "'" + name + "' has the element type " + std::to_string(v.type.element) +
                ", which cannot be handed over";

@@ -64,8 +64,8 @@ class Writer {
     }
     for (const std::string& name : boundary.inputs) ValueInfo(out, 11, graph.value(name));
     for (const std::string& name : boundary.outputs) ValueInfo(out, 12, graph.value(name));
-    // The types of intermediate values are written as well, so that a node behind an unsupported
-    // one can be judged.
+    // The types of intermediate values are written as well, so that a node after an unsupported one
+    // can be judged.
     for (const auto* list : {&boundary.inputs, &boundary.outputs}) {
       written.insert(list->begin(), list->end());
     }
@@ -141,7 +141,7 @@ class Writer {
 
   // The bytes of an attribute's value; `size` is that of one element.
   static std::string Read(const OrtOpAttr* attr, int type, const std::string& name) {
-    // The first call fails where the attribute has bytes, and tells how many.
+    // The first call fails if the attribute has any bytes, and returns their number.
     size_t bytes = 0;
     OrtStatus* status = Ort().ReadOpAttr(attr, type, nullptr, 0, &bytes);
     if (status != nullptr) Ort().ReleaseStatus(status);
@@ -165,7 +165,7 @@ class Writer {
     const std::string name = text == nullptr ? "" : text;
     int type = 0;
     Check(Ort().OpAttr_GetType(attr, &type));
-    if (type == kOrtAttrGraph) return;  // Node() writes those
+    if (type == kOrtAttrGraph) return;  // written by Node()
     pbf_writer out(parent, 5);
     out.add_string(1, name);
     const auto one = [&](const std::string& data, size_t size) {

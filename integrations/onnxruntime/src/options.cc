@@ -1,5 +1,5 @@
-// Options of the provider: its own, and those of the engine's session by their names in a
-// configuration.
+// Options of the provider: its own ones, and those of the engine's session by their configuration
+// names.
 #include "integrations/onnxruntime/src/options.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::string Quoted(const std::string& text) {
   return out + '"';
 }
 
-// Numbers, true and false are written bare, everything else as text.
+// Numbers, true and false become JSON literals, everything else a string.
 std::string JsonOf(const std::string& value) {
   double number = 0;
   const char* end = value.data() + value.size();
@@ -132,7 +132,7 @@ Options ReadOptions(const OrtSessionOptions* options, const std::string& ep) {
   const char* const* values = nullptr;
   size_t count = 0;
   Ort().GetKeyValuePairs(entries, &keys, &values, &count);
-  // ONNX Runtime writes "ep.NAME.option", with the name in lower case.
+  // ONNX Runtime prefixes options with "ep.NAME.", with the name in lower case.
   std::string prefix = "ep." + ep + ".";
   for (char& c : prefix) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');

@@ -20,8 +20,8 @@ int CodeOf(oncilla_code code) {
       return kOrtNotImplemented;
     case ONCILLA_DATA_LOSS:
       return kOrtInvalidProtobuf;
-    // With this code ONNX Runtime's Python continues with its CPU provider, which is right only for
-    // a device that is lost.
+    // For this code, ONNX Runtime's Python continues with its CPU provider, which is right only if
+    // a device is lost.
     case ONCILLA_UNAVAILABLE:
       return kOrtEpFail;
     default:
@@ -79,7 +79,7 @@ OrtStatus* Connect(const OrtApiBase* base) {
                     (major > 1 || minor >= 27);
     return nullptr;
   }
-  // The table of the first version has the functions that make a status.
+  // Even the oldest version of the table has the functions that make a status.
   const void* oldest = base->GetApi(1);
   if (oldest == nullptr) return nullptr;
   const auto create =

@@ -8,8 +8,7 @@ namespace oncilla::ort {
 
 std::vector<std::vector<size_t>> Partition(const Predecessors& predecessors,
                                            const std::vector<bool>& taken) {
-  // A node without a taken node before it has level -1, so that its readers can join the first
-  // group.
+  // A node without taken predecessors has level -1, so that its readers can join the first group.
   std::vector<int> level(predecessors.size());
   std::map<int, std::vector<size_t>> groups;
   for (size_t i = 0; i < predecessors.size(); ++i) {

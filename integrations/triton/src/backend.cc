@@ -42,11 +42,11 @@ int CountOf(const std::string& name, const std::string& value) {
   const char* end = value.data() + value.size();
   const auto [stopped, error] = std::from_chars(value.data(), end, count);
   if (error == std::errc() && stopped == end && count >= 0) return count;
-  throw Failure(kInvalidArgument,
-                "oncilla: --backend-config=oncilla," + name + "=" + value + " is no number from 0");
+  throw Failure(kInvalidArgument, "oncilla: --backend-config=oncilla," + name + "=" + value +
+                                      " is not a number from 0");
 }
 
-// Reads --backend-config=oncilla,NAME=VALUE. Triton adds settings of its own, whose names have
+// Reads --backend-config=oncilla,NAME=VALUE. Triton adds its own settings, whose names contain
 // hyphens.
 oncilla::RuntimeOptions ReadSettings(TRITONBACKEND_Backend* handle) {
   TRITONSERVER_Message* message = nullptr;  // Triton's own, unlike a model's
@@ -89,7 +89,7 @@ TRITONSERVER_Error* TRITONBACKEND_Initialize(TRITONBACKEND_Backend* backend) {
       if (!device.name.empty()) Log(kInfo, "oncilla: " + device.name + " is " + device.driver_name);
     }
     Check(TRITONBACKEND_BackendSetState(backend, made.get()));
-    (void)made.release();  // Finalize has it
+    (void)made.release();  // freed in Finalize
   });
 }
 
@@ -103,7 +103,7 @@ TRITONSERVER_Error* TRITONBACKEND_Finalize(TRITONBACKEND_Backend* backend) {
 
 TRITONSERVER_Error* TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend*,
                                                       TRITONBACKEND_BackendAttribute* attributes) {
-  // Where a model names no instances, the engine chooses the device.
+  // If a model names no instances, the engine chooses the device.
   return TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(attributes, kKindModel, 1, nullptr,
                                                                  0);
 }
@@ -116,7 +116,7 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model* model) {
     Check(TRITONBACKEND_BackendState(backend, &state));
     auto made = std::make_unique<ServedModel>(model, StateOf<Backend>(state).runtime);
     Check(TRITONBACKEND_ModelSetState(model, made.get()));
-    (void)made.release();  // ModelFinalize has it
+    (void)made.release();  // freed in ModelFinalize
   });
 }
 
@@ -142,7 +142,7 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelIns
     auto& served = StateOf<ServedModel>(state);
     auto made = std::make_unique<Instance>(Instance{&served, served.DeviceFor(kind, name)});
     Check(TRITONBACKEND_ModelInstanceSetState(instance, made.get()));
-    (void)made.release();  // ModelInstanceFinalize has it
+    (void)made.release();  // freed in ModelInstanceFinalize
   });
 }
 

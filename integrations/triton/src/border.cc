@@ -17,8 +17,8 @@ ErrorCode CodeOf(oncilla_code code) {
       return kUnsupported;
     case ONCILLA_CANCELLED:
       return kCancelled;
-    // Triton has no codes for these. This one becomes HTTP 503, which says that trying again may
-    // help.
+    // Triton has no codes for these. This one becomes HTTP 503, which means that a retry may
+    // succeed.
     case ONCILLA_RESOURCE_EXHAUSTED:
     case ONCILLA_DEADLINE_EXCEEDED:
     case ONCILLA_UNAVAILABLE:

@@ -1,4 +1,4 @@
-// Configurations of models, in JSON.
+// Reads and completes the configurations of models, in JSON.
 #include "integrations/triton/src/config.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ const TypeRow* RowOf(oncilla_dtype dtype) {
 
 std::string Quoted(const std::string& text) { return "'" + text + "'"; }
 
-// Numbers, true and false of a session's options are written bare, everything else as text.
+// Numbers, true and false of a session's options become JSON literals, everything else a string.
 json ValueOf(const std::string& text) {
   json value = json::parse(text, nullptr, false);
   return value.is_number() || value.is_boolean() ? value : json(text);
@@ -134,7 +134,7 @@ void CheckEntry(const char* what, const json& entry, const TensorInfo& info, boo
                                       ShapeText(info.dims) + " in the model");
 }
 
-// `all`: every tensor of the signature must be in the configuration.
+// With `all`, every tensor of the signature must be in the configuration.
 void CheckSide(const char* what, const json& entries, const std::vector<TensorInfo>& infos,
                bool all, bool batches) {
   std::vector<std::string> seen;
@@ -177,7 +177,7 @@ int64_t NumberOf(const json& value) {
     const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error == std::errc() && stopped == text.data() + text.size()) return number;
   }
-  throw Failure(kInvalidArgument, "oncilla: " + value.dump() + " is no number");
+  throw Failure(kInvalidArgument, "oncilla: " + value.dump() + " is not a number");
 }
 
 int InstanceCountOf(const json& config) {

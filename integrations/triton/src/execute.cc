@@ -1,5 +1,5 @@
-// Executing: requests of equal shapes are joined along the first axis, run once, and their results
-// divided again.
+// Executes requests: those of equal shapes are joined along the first axis, run once, and their
+// results divided again.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -12,10 +12,10 @@
 namespace oncilla::triton {
 namespace {
 
-// How often a run checks whether anybody still wants its result.
+// How often a run checks whether any client still wants its result.
 constexpr std::chrono::milliseconds kLook{5};
 
-// Set by the thread that ends a run.
+// Signals the end of a run from the thread that ends it.
 class Ended {
  public:
   void Set() {
@@ -40,7 +40,7 @@ uint64_t Now() {
                                    .count());
 }
 
-// A failure between Triton and its own objects is logged, since nobody is left to be told.
+// A failure of Triton's own objects is only logged, since no client is left to report it to.
 void LogIfFailed(TRITONSERVER_Error* error) noexcept {
   if (error == nullptr) return;
   Log(kError, std::string("oncilla: ") + TRITONSERVER_ErrorMessage(error));
@@ -69,7 +69,7 @@ bool IsWorthRepeating(const Failure& failure) {
   return failure.code() == kInvalidArgument || failure.out_of_memory();
 }
 
-// The outputs that any of the requests wants.
+// The outputs that at least one of the requests wants.
 std::vector<std::string> OutputsOf(const std::vector<Request*>& group) {
   std::vector<std::string> names;
   for (const Request* request : group) {
@@ -80,7 +80,7 @@ std::vector<std::string> OutputsOf(const std::vector<Request*>& group) {
   return names;
 }
 
-// The longest timeout among the requests; 0 where one has none.
+// The longest timeout among the requests; 0 if one has none.
 int64_t TimeoutMsOf(const std::vector<Request*>& group) {
   int64_t longest = 0;
   for (const Request* request : group) {
@@ -106,8 +106,8 @@ RunResult ServedModel::Run(const std::string& device, const Group& group,
   options.timeout_ms = TimeoutMsOf(group);
   const auto ended = std::make_shared<Ended>();
   const AsyncRun run = Value(model_->RunAsync(inputs, options, [ended] { ended->Set(); }));
-  // The inputs lie in buffers of the requests, so this waits until the run has ended, whatever
-  // happens. A cancelled run ends within milliseconds.
+  // The inputs are in buffers of the requests, so this always waits until the run has ended. A
+  // cancelled run ends within milliseconds.
   for (bool cancelled = false; !ended->WaitFor(kLook);) {
     if (cancelled || !AllCancelled(group)) continue;
     cancelled = true;
@@ -136,7 +136,7 @@ void ServedModel::RunJoined(TRITONBACKEND_ModelInstance* instance, const std::st
     throw Failure(kInvalidArgument,
                   "oncilla: output '" + name + "' has the shape " + ShapeText(dims) +
                       " for a batch of " + std::to_string(rows) +
-                      ": its first axis is no batch, and max_batch_size must be 0");
+                      ": its first axis is not a batch, and max_batch_size must be 0");
   }
   int64_t first = 0;
   for (Request* request : group) {
@@ -191,7 +191,7 @@ void ServedModel::Execute(TRITONBACKEND_ModelInstance* instance, const std::stri
       for (InputView& input : request.inputs) {
         if (input.dims.size() == 1 && scalars_.count(input.name) > 0) input.dims.clear();
       }
-      // Without batches, each request runs by itself.
+      // Without batches, each request runs separately.
       groups[batches_ ? request.key : std::to_string(i)].push_back(&request);
     } catch (const Failure& failure) {
       Fail(instance, request, failure, begin);

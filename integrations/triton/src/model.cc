@@ -1,4 +1,4 @@
-// Loading a model: which file, which options, and what the configuration says.
+// Loads a model: finds its file, reads its options, and completes the configuration.
 #include "integrations/triton/src/model.h"
 
 #include <algorithm>
@@ -12,12 +12,14 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// The names that a model may have in a version's folder, besides being a SavedModel itself.
+// The names that a model may have in a version's folder; the folder may also be a SavedModel
+// itself.
 constexpr const char* kNames[] = {"model.onnx", "model.tflite",     "model.oncilla",
                                   "model.pb",   "model.savedmodel", "model.saved_model",
                                   "model"};
 
-// The model of a version: the one that the configuration names, otherwise the only one.
+// The model of a version: the one that the configuration names, otherwise the only one in the
+// folder.
 std::string FindModel(const fs::path& folder, const std::string& named) {
   std::error_code error;
   if (!named.empty()) {
@@ -46,7 +48,7 @@ json ConfigOf(TRITONBACKEND_Model* handle) {
   Message message;
   Check(TRITONBACKEND_ModelConfig(handle, 1, message.out()));
   json config = json::parse(message.json(), nullptr, false);
-  if (!config.is_object()) throw Failure(kInternal, "oncilla: Triton's configuration is no JSON");
+  if (!config.is_object()) throw Failure(kInternal, "oncilla: Triton's configuration is not JSON");
   return config;
 }
 
@@ -62,7 +64,7 @@ ServedModel::ServedModel(TRITONBACKEND_Model* handle, const Runtime& runtime) {
   const char* location = nullptr;
   Check(TRITONBACKEND_ModelRepository(handle, &type, &location));
   if (type != kFiles) {
-    throw Failure(kUnsupported, "oncilla: the model repository is no folder of this machine");
+    throw Failure(kUnsupported, "oncilla: the model repository is not a folder of this machine");
   }
   json config = ConfigOf(handle);
   options_ = ReadOptions(config);
@@ -77,10 +79,11 @@ void ServedModel::Load(const Runtime& runtime, const json& config, const std::st
   if (!options_.devices.empty()) {
     session.device = options_.devices[0];
   } else if (IsForCpu(config)) {
-    session.device = "cpu";  // or the weights would be uploaded in vain
+    session.device = "cpu";  // otherwise weights would be uploaded for nothing
   }
   session.config = options_.session;
-  // All instances may run at once. Options that are given as a whole must say so themselves.
+  // Allows all instances to run at once. If the options are given as a whole, they must set this
+  // themselves.
   const int instances = InstanceCountOf(config);
   json fields =
       session.config.empty() ? json::object() : json::parse(session.config, nullptr, false);

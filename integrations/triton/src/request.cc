@@ -94,7 +94,7 @@ InputView ReadInput(TRITONBACKEND_Input* handle) {
 
 void CheckBytes(const InputView& input) {
   const size_t elements = ElementsOf(input), bytes = input.bytes();
-  if (input.type == kBytes) return;  // told when the strings are read
+  if (input.type == kBytes) return;  // checked when the strings are read
   const size_t each = ElementBytes(input.type);
   if (each == 0) {
     throw Failure(kUnsupported, Named(input) + " has a type that is not supported");
@@ -113,7 +113,7 @@ void CheckBytes(const InputView& input) {
   }
 }
 
-// The bytes of one input as one block: in place where they are contiguous, else in `copy`.
+// The bytes of one input as one block: in place if they are contiguous, otherwise in `copy`.
 std::pair<const char*, size_t> InOnePiece(const InputView& input, std::string& copy) {
   if (input.buffers.size() == 1) return input.buffers[0];
   for (const auto& [data, size] : input.buffers) copy.append(data, size);

@@ -1,4 +1,4 @@
-// Writes small models as text into a temporary folder, and serves them.
+// Writes small models in text form into a temporary folder, and serves them.
 #include "server/tests/fuzz/fuzz_service.h"
 
 #include <unistd.h>
@@ -73,7 +73,7 @@ Service* Make() {
   for (const char* name : {"affine", "words", "numbers"}) {
     if (!service->ModelReady(name, "")) Fail(StrCat(name, " was not loaded"));
   }
-  fs::remove_all(folder);  // what is mapped stays
+  fs::remove_all(folder);  // mapped files stay valid
   return service;
 }
 

@@ -1,5 +1,5 @@
-// libFuzzer on the REST form: the bytes are what a client sends on one connection, heads and
-// bodies, any number of requests behind each other; the connection is a pair of sockets of this
+// libFuzzer on the REST form. The input is what a client sends on one connection: heads and bodies
+// of any number of requests, one after the other. The connection is a pair of sockets of this
 // process.
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ HttpFront& Front() {
   static auto* front = [] {
     ListenerOptions options;
     options.limits.body_bytes = FuzzService().options().max_request_bytes;
-    options.limits.write = std::chrono::milliseconds(20);  // nobody reads what the pair cannot hold
+    options.limits.write = std::chrono::milliseconds(20);  // nothing reads beyond the pair's buffer
     return new HttpFront(&FuzzService(), options, Answer, &FuzzService().http_counts());
   }();
   return *front;
@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const ssize_t n = ::recv(pair[0], begin, 8, MSG_DONTWAIT);
   if (n > 0 && std::string_view(begin, static_cast<size_t>(n)) != "HTTP/1.1") std::abort();
   ::close(pair[0]);
-  // Nothing may be held for a client that is gone.
+  // Nothing may be held for a client that has disconnected.
   if (FuzzService().requests_held().held() != 0) std::abort();
   return 0;
 }

@@ -1,5 +1,5 @@
-// libFuzzer on the gRPC form's messages: the bytes are a ModelInferRequest, which is read, run and
-// answered; and the same bytes as settings of traces and of the log.
+// libFuzzer on the messages of the gRPC form. The input is a ModelInferRequest, which is read, run
+// and answered; the same bytes are also used as settings of traces and of the log.
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t mos
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace oncilla::server;
   Service& service = FuzzService();
-  // It would print each text that is no UTF-8.
+  // It would print each string that is not valid UTF-8.
   static const bool quiet = (google::protobuf::SetLogHandler(nullptr), true);
   (void)quiet;
   inference::TraceSettingRequest settings;

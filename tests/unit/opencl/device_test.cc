@@ -321,7 +321,7 @@ TEST_P(OpenClDevice, RefusesWhatDriversAbortOn) {
   EXPECT_THAT(prepare(Launch("reverse", {In{0}, Out{0}, Local{16}}, 2 * most, 2 * most)),
               HasSubstr("it needs groups of"));
   EXPECT_THAT(prepare(Launch("reverse", {In{0}, Out{0}, Local{16}}, 7, 2)),
-              HasSubstr("no multiple of local size"));
+              HasSubstr("not a multiple of local size"));
   EXPECT_THAT(prepare(Launch("scale", {In{1}, Out{0}})), HasSubstr("there is no input 1"));
   // What only the compiled program tells: a kernel's own arrays, which kernels there are.
   Dispatch greedy = Launch("greedy", {Out{0}});

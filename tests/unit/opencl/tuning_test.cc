@@ -65,11 +65,11 @@ TEST(TuningFile, RefusesOthersFiles) {
   };
   EXPECT_THAT(refusal(""), Not(HasSubstr("ok")));
   EXPECT_THAT(refusal("[1, 2]"), HasSubstr("line 1"));
-  EXPECT_THAT(refusal("{}"), HasSubstr("no table of tuned choices"));
+  EXPECT_THAT(refusal("{}"), HasSubstr("not a table of tuned choices"));
   EXPECT_THAT(refusal(R"({"oncilla_tuning": 2})"), HasSubstr("version 2"));
   EXPECT_THAT(refusal(R"({"oncilla_tuning": "1"})"), HasSubstr("whole number"));
   EXPECT_THAT(refusal(R"({"oncilla_tuning": {}})"), HasSubstr("whole number"));
-  EXPECT_THAT(refusal(R"({"oncilla_tuning": 1, "devices": 5})"), HasSubstr("no object"));
+  EXPECT_THAT(refusal(R"({"oncilla_tuning": 1, "devices": 5})"), HasSubstr("not an object"));
   EXPECT_THAT(refusal(R"({"oncilla_tuning": 1, "devices": [{"platform": 1}]})"),
               HasSubstr("'platform' must be"));
   EXPECT_THAT(refusal(R"({"oncilla_tuning": 1, "devices": [{"platform": "a\u0007b"}]})"),
@@ -414,7 +414,7 @@ TEST_F(OpenClTuning, ADeviceTakesItsTable) {
   ASSERT_TRUE(WriteTuningFile(path, {{row}}).ok());
   EXPECT_EQ(text("auto"), generic);
   EXPECT_EQ((*device->Prepare(node.view()))->description(), generic);
-  EXPECT_THAT(told, ElementsAre(HasSubstr("'ROWS=1000 TILES=0' is no choice for")));
+  EXPECT_THAT(told, ElementsAre(HasSubstr("'ROWS=1000 TILES=0' is not a choice for")));
   EXPECT_FALSE(device->UseTuning(path + "x", warn).ok());
 }
 

@@ -126,7 +126,7 @@ TEST_F(ControlTest, WhatALoopCarriesIsUnderTheLimit) {
   const auto out = executor->Run(in, {});
   ASSERT_FALSE(out.ok());
   EXPECT_EQ(out.status().code(), Code::kResourceExhausted) << out.status();
-  EXPECT_THAT(std::string(Message(out.status())), HasSubstr("bytes for values; free are "));
+  EXPECT_THAT(std::string(Message(out.status())), HasSubstr("bytes for values; "));
   EXPECT_THAT(std::string(Message(out.status())), HasSubstr("'loop' (While)"));
   EXPECT_LE(budget.used_bytes(), before);
   budget.SetLimit(limit);

@@ -206,6 +206,43 @@ std::map<std::string, const Kernel*> KernelsOf(const Plan& plan) {
   return kernels;
 }
 
+// Scatter writes over what it changes, unless that has another reader or is what it writes.
+TEST_F(ExecutorTest, ScatterWritesOverItsFirstInput) {
+  Graph graph(OpSet::Builtin());
+  const ValueId x = graph.AddInput("x", Fact::Of(DType::kF32, Shape{3}));
+  const ValueId at = graph.AddConstant(Tensor::Int64s(std::vector<int64_t>{2, 0, 1}));
+  const auto scatter = [&](const char* name, ValueId to, ValueId updates) {
+    return graph.Add(name, "ScatterElements", {{"axis", int64_t{0}}}, {to, at, updates}).value();
+  };
+  const ValueId a = graph.Add("a", "Neg", {}, {x}).value();
+  const ValueId b = graph.Add("b", "Abs", {}, {x}).value();
+  graph.AddOutput("over", scatter("over", a, b));
+  const ValueId c = graph.Add("c", "Exp", {}, {x}).value();
+  graph.AddOutput("turned", scatter("turned", c, c));
+  const ValueId d = graph.Add("d", "Sqrt", {}, {x}).value();
+  graph.AddOutput("kept", scatter("kept", d, b));
+  graph.AddOutput("d", d);
+  auto executor = Make(std::move(graph));
+  for (int round = 0; round < 2; ++round) {
+    const std::vector<Tensor> in = {Floats({3}, {0, 1, 4})};
+    auto out = executor->Run(in, {});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_THAT(Values((*out)[0]), testing::ElementsAre(1, 4, 0));
+    EXPECT_THAT(Values((*out)[1]), testing::ElementsAre(std::exp(1.f), std::exp(4.f), 1));
+    EXPECT_THAT(Values((*out)[2]), testing::ElementsAre(1, 4, 0));
+    EXPECT_THAT(Values((*out)[3]), testing::ElementsAre(0, 1, 2));
+    const auto plan = executor->PlanFor(in, {}).value();
+    std::map<std::string, bool> over;
+    for (const PlannedStep& step : plan->stretches[0].steps) {
+      over[plan->compiled->graph.node(step.node).name] =
+          step.inputs[0].kind == Home::kStorage && step.inputs[0].index == step.outputs[0].index;
+    }
+    EXPECT_TRUE(over["over"]);
+    EXPECT_FALSE(over["turned"]);
+    EXPECT_FALSE(over["kept"]);
+  }
+}
+
 // What the same is known of is taken from the plan before, and nothing else.
 TEST_F(ExecutorTest, PlansShareWhatIsTheSame) {
   auto executor = Make(GrowingCache());

@@ -84,7 +84,7 @@ TEST(DeviceMemory, TheCpuTellsWhatIsFree) {
   EXPECT_LT(plan->limit_bytes, info.memory_bytes);
   options.free_minus_bytes = info.memory_bytes;
   EXPECT_THAT(Message(PlanDeviceMemory(options, info, device.get(), "memory of 'CPU:0'").status()),
-              HasSubstr("but free are"));
+              HasSubstr(" bytes are free"));
 }
 
 TEST(DeviceMemory, MemAvailableIsReadAsTheKernelWritesIt) {
@@ -119,7 +119,7 @@ TEST(DeviceMemory, ContradictionsNameBoth) {
       {{.limit_fraction = 1.5}, "limit_fraction", "1.5"},
       {{.limit_fraction = -0.1}, "limit_fraction", "-0.1"},
       {{.free_minus_bytes = -2}, "free_minus_bytes", "-2"},
-      {{.free_minus_bytes = 9 * kGiB}, "free_minus_bytes", "but free are"},
+      {{.free_minus_bytes = 9 * kGiB}, "free_minus_bytes", " bytes are free"},
       {{.preallocate_bytes = -1}, "preallocate_bytes", "-1"},
       {{.preallocate_fraction = 2}, "preallocate_fraction", "2"},
       {{.reserve_bytes = -1}, "reserve_bytes", "-1"},

@@ -140,7 +140,7 @@ TEST_F(Folder, PackedNumbersAreReadAsTheyAreWritten) {
   EXPECT_TRUE(std::ranges::equal(back->bytes(), packed.bytes()));
   const auto narrow = Load(file, {"y", DType::kU2, {}});
   ASSERT_FALSE(narrow.ok());
-  EXPECT_NE(Message(narrow.status()).find("-2 is no number of type u2"), std::string::npos)
+  EXPECT_NE(Message(narrow.status()).find("-2 is not a number of type u2"), std::string::npos)
       << narrow.status();
 }
 
@@ -225,14 +225,14 @@ TEST(JsonTest, KeepsStringsAndTurnsToBase64WhenTheyAreNoText) {
 
 TEST(JsonTest, RefusesWithTheReason) {
   const std::pair<const char*, const char*> kBad[] = {
-      {"", "no JSON object"},
-      {"[1]", "no JSON object"},
+      {"", "not a JSON object"},
+      {"[1]", "not a JSON object"},
       {R"({"dtype":"f32","shape":[0],"data":[]})", ".npy"},
       {R"({"dtype":"string","shape":[2],"data":["a"]})", "needs 2 strings"},
-      {R"({"dtype":"string","shape":[-1],"data":["a"]})", "no size"},
-      {R"({"dtype":"string","shape":[1],"data":[1]})", "no string"},
+      {R"({"dtype":"string","shape":[-1],"data":["a"]})", "not a size"},
+      {R"({"dtype":"string","shape":[1],"data":[1]})", "not a string"},
       {R"({"dtype":"string","data":["a"]})", "shape"},
-      {R"({"dtype":"string","shape":[1],"encoding":"base64","data":["a"]})", "no base64"},
+      {R"({"dtype":"string","shape":[1],"encoding":"base64","data":["a"]})", "not base64"},
       {R"({"dtype":"string","shape":[1],"encoding":"latin1","data":["a"]})", "encoding"},
   };
   for (const auto& [text, reason] : kBad) {

@@ -1,5 +1,5 @@
-// oncilla bench: how long a model takes, measured fairly: warm-up, many samples, their spread, and
-// where the time goes.
+// oncilla bench: measures how long a model takes, with warm-up runs, many samples and their spread,
+// and where the time goes.
 //
 // A sample is one whole run with inputs on the host and outputs read back. The table of ops comes
 // from separate runs, because profiling slows some devices down (op_times.h). On request it is
@@ -166,7 +166,8 @@ std::string TableText(const BenchFlags& flags, const Measured& measured) {
   return out;
 }
 
-// The ops that take more than that share of a run in plain code, unless plain code was asked for.
+// The ops that take more than the given share of a run in plain code, unless plain code was
+// requested.
 std::vector<const OpTime*> MuchPlain(const BenchFlags& flags, const OpenedModel& opened,
                                      const Measured& measured) {
   if (opened.session->options().device == "cpu:plain") return {};
@@ -244,7 +245,7 @@ Json ToJson(const BenchFlags& flags, const OpenedModel& opened, const Measured& 
   return json;
 }
 
-// Refuses flags that need each other or exclude each other.
+// Refuses flags that require or exclude each other.
 Status CheckFlags(const BenchFlags& flags, const std::string& device) {
   const bool model = !flags.model.path.empty();
   if (flags.peaks) {
@@ -345,7 +346,7 @@ Status TellPlain(const BenchFlags& flags, const OpenedModel& opened, const Measu
 Status Bench(const BenchFlags& flags) {
   ONCILLA_TRY(CheckFlags(flags, flags.session.device));
   if (flags.peaks) return BenchPeaks(flags);
-  std::optional<FileDraft> page;  // a folder that is not there is told before minutes are spent
+  std::optional<FileDraft> page;  // report a missing folder before minutes are spent
   if (!flags.roofline.empty()) {
     auto draft = FileDraft::Create(flags.roofline);
     if (!draft.ok()) return In(draft.status(), "--roofline");
@@ -410,7 +411,7 @@ Action AddBench(CLI::App& app) {
         const bool good =
             CLI::detail::lexical_cast(text, seconds) && seconds >= 0 && seconds <= 86400;
         return good ? std::string()
-                    : StrCat("'", text, "' is no number of seconds from 0 to 86400");
+                    : StrCat("'", text, "' is not a number of seconds from 0 to 86400");
       })
       ->type_name("S")
       ->capture_default_str();

@@ -43,7 +43,7 @@ Status List(const CacheFlags& flags, const std::string& folder) {
   auto listed = opencl::ListCache(folder);
   if (listed.ok()) {
     entries = *std::move(listed);
-  } else if (listed.status().code() != Code::kNotFound) {  // no folder yet is an empty cache
+  } else if (listed.status().code() != Code::kNotFound) {  // a missing folder is an empty cache
     return WithStage(listed.status(), Stage::kFile);
   }
   uint64_t bytes = 0;

@@ -32,7 +32,7 @@ struct ConvertFlags {
   bool no_verify = false;
 };
 
-// What is converted: a signature, with the names to import.
+// One signature to convert, and the names to import.
 struct Asked {
   Signature signature;
   ImportRequest request;
@@ -89,8 +89,8 @@ std::vector<std::string> Spellings(const std::vector<TensorInfo>& infos) {
   return names;
 }
 
-// The sizes that --shape gives to inputs of this signature. At least one signature must have each
-// input.
+// The sizes that --shape gives to inputs of this signature. Each input that is named must be in at
+// least one signature.
 Result<std::vector<std::pair<std::string, Shape>>> ShapesFor(const Signature& signature,
                                                              const ConvertFlags& flags,
                                                              std::set<std::string>* used) {
@@ -125,8 +125,9 @@ std::vector<std::string> ResourcesOf(const Module& module) {
   return resources;
 }
 
-// A variable that one signature changes may look like a constant to another one, until its import
-// shows that it changes. So everything is imported again until no new changing variable is found.
+// A variable that one signature changes may look like a constant to another one, until an import
+// shows that it changes. So all signatures are imported again until no further such variable is
+// found.
 Result<std::vector<Module>> ImportAll(ModelSource& source, const std::vector<Asked>& asked,
                                       const std::shared_ptr<const OpSet>& ops) {
   std::set<std::string> state;
@@ -278,7 +279,7 @@ class Verification {
     return {};
   }
 
-  // The report. Where something differed, prints the report and fails.
+  // Returns the report; if something differed, prints the report and fails.
   Result<std::string> End() const {
     if (wrong_.empty()) return report_;
     ONCILLA_TRY(PrintResult(report_));
@@ -305,11 +306,11 @@ Result<std::string> Verify(const ConvertFlags& flags, DType weights, const std::
   return verification.End();
 }
 
-// Refuses to overwrite what the result is made from: the model's file, or a file in its folder.
+// Refuses to overwrite the source: the model's file, or a file in its folder.
 Status CheckNotSource(const std::string& model, const std::string& target) {
   std::error_code failure;
   const std::filesystem::path to = std::filesystem::weakly_canonical(target, failure);
-  if (failure) return {};  // writing says why
+  if (failure) return {};  // the write will report why
   const std::filesystem::path from = std::filesystem::canonical(model, failure);
   if (failure) return {};
   bool same = std::filesystem::equivalent(from, to, failure) && !failure;
@@ -326,14 +327,13 @@ Status CheckNotSource(const std::string& model, const std::string& target) {
       ": choose another name");
 }
 
-// Writes a draft, and gives it the name of the result once `check`, which returns a report,
-// succeeds.
+// Writes a draft, and renames it to the result once `check`, which returns a report, succeeds.
 template <class Write, class Check>
 Result<std::string> WriteChecked(const ConvertFlags& flags, Write&& write, Check&& check) {
   auto target = WritableTarget(flags.out);
   if (!target.ok()) return WithStage(target.status(), Stage::kOptions);
   ONCILLA_TRY(CheckNotSource(flags.model.path, *target));
-  // Only a file that was verified gets the name.
+  // Only a verified file gets the final name.
   const std::string draft = flags.no_verify ? *target : *target + ".unverified";
   const TemporaryFile mark = flags.no_verify ? TemporaryFile() : TemporaryFile(draft);
   {

@@ -1,4 +1,4 @@
-// Makes feeds for the comparison, and compares.
+// Makes feeds for the comparison of source and result, and compares their outputs.
 #include "tools/oncilla/commands/convert_check.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ bool HasOpenSizes(const Signature& signature) {
   return false;
 }
 
-// Reads the files that are given; makes up the other inputs, with `open` for open sizes.
+// Reads the given files, and makes random values for the other inputs, with `open` for open sizes.
 Result<std::vector<NamedTensor>> MakeFeeds(const Signature& signature, int64_t open,
                                            const InputFlags& flags) {
   InputFlags files = flags;
@@ -74,8 +74,8 @@ std::string Listed(const std::vector<NamedTensor>& feeds) {
   return out;
 }
 
-// The share of values that are not floats which may differ: a rank or a count may change where
-// 16-bit weights move two close scores past each other.
+// The share of values other than floats that may differ: a rank or a count may change if 16-bit
+// weights change the order of two close scores.
 double AllowedShare(DType weights) { return weights == DType::kF32 ? 0 : 0.05; }
 
 }  // namespace

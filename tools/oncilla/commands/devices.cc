@@ -38,7 +38,7 @@ OpenedDevice Try(Runtime& runtime, const ListedDevice& listed) {
   return out;
 }
 
-// Where compiled programs are kept, and why they are not where that is so.
+// The folder of compiled programs, and the reason if they are not stored.
 std::pair<std::string, std::string> CacheState(const Runtime& runtime) {
 #if ONCILLA_OPENCL
   std::string folder = runtime.options().cache_dir;

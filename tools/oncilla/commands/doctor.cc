@@ -43,7 +43,7 @@ struct Patient {
   const ListedDevice* listed = nullptr;
   std::string problem;  // why it cannot be used
   DeviceReport report;
-  bool known = false;  // its driver has passed before, and was not asked again
+  bool known = false;  // its driver has passed before, and was not tested again
   std::vector<Finding> findings;
 
   int64_t ill() const {

@@ -1,4 +1,4 @@
-// oncilla inspect: what a model is, and what would run where. The model never runs.
+// oncilla inspect: describes a model, and what would run where. The model never runs.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
@@ -34,7 +34,7 @@ struct InspectFlags {
   bool any_part() const { return graph || plan || kernels || memory || placement; }
 };
 
-// Everything that the parts of the output print from.
+// The data that all parts of the output print.
 struct Inspected {
   OpenedModel opened;
   std::shared_ptr<Executor> executor;
@@ -74,8 +74,8 @@ double CountParameters(const Graph& graph) {
   return count;
 }
 
-// The graph's inputs by name, and what files and --shape say about them, for graphs that cannot be
-// imported without.
+// The graph's inputs by name, and the facts that files and --shape give of them, for graphs that
+// cannot be imported without these.
 Result<std::pair<std::vector<std::string>, Facts>> GivenFacts(const InspectFlags& flags,
                                                               const Inspected& in) {
   const Signature& signature = *in.opened.signature;
@@ -99,7 +99,7 @@ Result<std::pair<std::vector<std::string>, Facts>> GivenFacts(const InspectFlags
   return std::pair(std::move(names), std::move(facts));
 }
 
-// The plan for these feeds, which may need a graph that is made for what is known of them.
+// The plan for these feeds. It may need a graph that is imported for the facts of the feeds.
 Result<std::shared_ptr<const Plan>> FindPlan(const InspectFlags& flags,
                                              const std::vector<std::string>& fetches,
                                              const GraphObserver& observe, Inspected& in) {
@@ -135,8 +135,8 @@ Status MakePlanOf(const InspectFlags& flags, const std::vector<std::string>& fet
     return WithStage(InvalidArgument(in.open_sizes), Stage::kOptions);
   }
   const Progress progress("planning");
-  // Nothing runs, so the values that planning computes should not take as much memory as a run may:
-  // without a limit from the user they get one of their own.
+  // Nothing runs, so the values that planning computes should not take as much memory as a run may.
+  // Without a limit from the user, they get a separate one.
   constexpr int64_t kMostComputed = int64_t{1} << 30;
   const SessionOptions& options = in.opened.session->options();
   const bool limited = options.memory_limit_bytes > 0 || options.memory_limit_fraction > 0 ||
@@ -168,12 +168,12 @@ std::string SignatureText(const Signature& signature, const Signature* chosen) {
   return out;
 }
 
-// The chosen signature's outputs, whose sizes are those that the graph leads to where the file
-// leaves them open.
+// The outputs of the chosen signature. Sizes that the file leaves open are those that follow from
+// the graph.
 std::vector<TensorInfo> SizedOutputs(const Inspected& in) {
   std::vector<TensorInfo> outputs = in.opened.signature->outputs;
   const Graph& graph = in.executor->compiled().graph;
-  // Other names of sizes are the graph's own.
+  // Other names of sizes belong to the graph.
   const auto is_stated = [&in](const std::string& name) {
     const std::vector<TensorInfo>& inputs = in.opened.signature->inputs;
     return std::ranges::any_of(inputs, [&name](const TensorInfo& input) {
@@ -202,7 +202,7 @@ std::vector<TensorInfo> SizedOutputs(const Inspected& in) {
   return outputs;
 }
 
-// Those of which the file does not say as much.
+// Lists the outputs of which the graph states more than the file.
 std::string SizedOutputsText(const Inspected& in) {
   const std::vector<TensorInfo>& stated = in.opened.signature->outputs;
   const std::vector<TensorInfo> sized = SizedOutputs(in);
@@ -223,7 +223,7 @@ struct DeviceBytes {
 };
 
 // The memory of a run of this plan on each device: its arena, in whole regions; the packed
-// constants, which compiling has uploaded; and on the host the results.
+// constants, which were uploaded when compiling; and, on the host, the results.
 std::vector<DeviceBytes> MemoryOf(const Inspected& in) {
   std::vector<DeviceBytes> out;
   for (const DeviceMemory& memory : in.opened.session->memory().Devices()) {
@@ -303,7 +303,7 @@ std::string PlacementSummary(const Inspected& in) {
   return out;
 }
 
-// What is stored in 16 bits, and why other nodes are not.
+// Lists what is stored in 16 bits, and why other nodes are not.
 std::string PrecisionSummary(const PrecisionReport& report) {
   if (report.storage == DType::kF32) return "";
   std::string out =
@@ -490,13 +490,13 @@ Status Inspect(const InspectFlags& flags) {
   }
   const auto observe = [&](std::string_view stage, const Graph& graph) {
     if (stage == "imported") {
-      in.stages.clear();  // of a graph that was tried before
+      in.stages.clear();  // of a graph that was tried earlier
       in.ops = CountOps(graph);
       in.parameters = CountParameters(graph);
     }
     if (flags.graph) in.stages += StrCat("== ", stage, "\n", Print(graph));
   };
-  // A graph that cannot be imported with its sizes open is compiled again with those that files and
+  // A graph that cannot be imported with open sizes is compiled again with those that files and
   // --shape give.
   auto compiled = CompileModel(in.opened, {}, fetches, {}, observe);
   if (compiled.status().code() == Code::kUnimplemented &&

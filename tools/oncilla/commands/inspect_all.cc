@@ -1,5 +1,4 @@
-// What the files hold comes from TfContents; what the engine makes of each signature comes from
-// importing it.
+// TfContents reads what the files contain; importing each signature shows what the engine supports.
 #include "tools/oncilla/commands/inspect_all.h"
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 namespace oncilla::tool {
 namespace {
 
-// What importing a signature tells about it.
+// The result of importing a signature.
 struct Verdict {
   std::string key;
   Status status;                   // why it does not run; OK when it does
@@ -22,7 +21,7 @@ struct Verdict {
 
 struct All {
   TfContents contents;
-  std::vector<Verdict> verdicts;  // one per signature that can be asked for
+  std::vector<Verdict> verdicts;  // one per signature that can be requested
   std::vector<TfContents> other_sets;
   std::string default_key;
   bool has_default = false;
@@ -101,8 +100,7 @@ std::string SignaturesText(const TfContents& contents, const All* all) {
   return out;
 }
 
-// The inputs and outputs of a frozen graph are those that were inferred; the file does not name
-// any.
+// The inputs and outputs of a frozen graph are inferred, since the file does not name any.
 std::string FoundText(const Signature& signature) {
   std::string out;
   for (const TensorInfo& info : signature.inputs) {

@@ -1,4 +1,4 @@
-// Takes samples of both kinds of runs, and averages them.
+// Takes samples of profiled and of plain runs, and averages them.
 #include "tools/oncilla/commands/op_times.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ double Since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// What one profiled run shows.
+// The data of one profiled run.
 struct Sample {
   std::map<std::string, double> times_s;  // by node
   double kernels_s = 0;
@@ -50,7 +50,7 @@ class Sampler {
       AddTime(sample, step.node, static_cast<double>(step.end_ns - step.start_ns) * 1e-9);
     }
     // Work of the host on tensors. Control flow is left out, because the steps of its bodies are
-    // counted themselves.
+    // counted separately.
     for (const TraceSpan& span : report.stats.spans) {
       const auto known = known_.find(span.name);
       if (span.kind != TraceSpan::kHost || known == known_.end() || IsControl(known->second.op)) {

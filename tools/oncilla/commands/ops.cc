@@ -1,6 +1,6 @@
-// oncilla ops: the canonical ops of this build and which backends have kernels for them. tools/tidy
-// uses it to check that every op has a case and a CPU kernel. Or the ops of each model format, as
-// docs/formats.md lists them.
+// oncilla ops: lists the canonical ops of this build, with the backends that have kernels for them,
+// or the ops of each model format, as in docs/formats.md. tools/tidy uses the first list to check
+// that every op has a case and a CPU kernel.
 #include <CLI/CLI.hpp>
 
 #include "backends/cpu/kernel.h"

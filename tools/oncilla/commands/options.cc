@@ -1,5 +1,5 @@
-// oncilla options: what a configuration may set, from the list of fields that reads it. tools/tidy
-// compares the output with the table in docs/config.md.
+// oncilla options: lists the options of a configuration, from the list of fields that reads it.
+// tools/tidy compares the output with the table in docs/config.md.
 #include <CLI/CLI.hpp>
 
 #include "engine/session/session_options.h"

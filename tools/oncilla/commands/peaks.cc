@@ -1,5 +1,5 @@
-// Measures arithmetic by products as the engine computes them, and memory on the CPU by the C
-// library's copy and by sums.
+// Measures peak rates: arithmetic by products as the engine computes them, and, on the CPU, memory
+// by the C library's copy and by sums.
 #include "tools/oncilla/commands/peaks.h"
 
 #include <algorithm>
@@ -18,9 +18,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kBudget = 0.1;  // seconds of each measurement
-// The sides of square products. The smaller product comes near the peak and ends before another
-// program gets its turn, so that some of many runs are undisturbed. The larger one gives sleeping
-// threads the time to join.
+// The sides of square products. The smaller product comes close to the peak and ends before another
+// program gets its time slice, so that some of many runs are undisturbed. The larger one gives
+// sleeping threads the time to join.
 constexpr int64_t kSide = 512, kLargeSide = 1024;
 constexpr int64_t kLargest = int64_t{64} << 20;  // of an array
 constexpr int64_t kPiece = 1 << 18;              // floats that are read by one thread
@@ -73,8 +73,8 @@ Result<double> ByteProduct(Device& device, const OpSet& ops) {
   return best;
 }
 
-// Measured even where the engine prefers products of floats because they are as quick on this
-// processor.
+// The rate of products of pairs of bfloat16. It is measured even if the engine prefers float
+// products because they are as fast on this processor.
 double PairProduct(ThreadPool& pool, int64_t side) {
   using cpu::BFloat16Pair;
   const std::vector<BFloat16> a(static_cast<size_t>(side * side), BFloat16(0.5f));
@@ -142,7 +142,7 @@ Status MeasureCpu(Device& device, ThreadPool& pool, const OpSet& ops, Peaks& pea
   }
   ONCILLA_ASSIGN(auto from, device.AllocateRegion(kLargest));
   ONCILLA_ASSIGN(auto to, device.AllocateRegion(kLargest));
-  std::memset(from->host(), 0, kLargest);  // else one page of zeros stands for all
+  std::memset(from->host(), 0, kLargest);  // otherwise a single page of zeros backs all of it
   std::memset(to->host(), 0, kLargest);
   const int64_t least = int64_t{128} << 10;
   for (int64_t bytes = least * pool.size(); bytes < kLargest; bytes *= 8) {

@@ -38,7 +38,7 @@ std::string Rect(double x, double y, double width, double height, const std::str
                std::max(width, 0.0), height, kind.c_str());
 }
 
-// Keeps the lines of the text apart.
+// The text of a tip, with its lines separated.
 std::string Title(const std::string& tip) {
   std::string text;
   for (size_t at = 0; at <= tip.size();) {
@@ -49,7 +49,7 @@ std::string Title(const std::string& tip) {
   return "<title>" + text + "</title>";
 }
 
-// Keeps the end of a name, which tells more than its beginning.
+// Keeps the end of a name, which is more specific than its beginning.
 std::string Tail(const std::string& name, size_t most) {
   if (name.size() <= most) return name;
   size_t at = name.size() - most + 2;
@@ -98,7 +98,7 @@ std::vector<Dot> DotsOf(const Roofline& roofline) {
   return dots;
 }
 
-// The kinds of ops that take most of the time get colours of their own.
+// The kinds of ops that take most of the time get separate colours.
 std::map<std::string, size_t> ColoursOf(const Roofline& roofline) {
   std::vector<KindOfOp> kinds = roofline.kinds;
   std::stable_sort(kinds.begin(), kinds.end(),
@@ -184,7 +184,7 @@ Axis AxisOver(double least, double most, double from, double to) {
   return {low, std::max(high, low + 1), from, to};
 }
 
-// The slowest ops in rows of their own, then the sum of the others.
+// The slowest ops in separate rows, then the sum of the others.
 struct BarRow {
   std::string label, tip, kind, value;
   double time_s = 0, allowed_s = 0, roof_s = 0;
@@ -277,7 +277,7 @@ std::string PlotDrawing(const Roofline& roofline) {
   const std::map<std::string, size_t> colours = ColoursOf(roofline);
   std::map<std::string, int> counts;
   const double kernels_s = std::max(roofline.times->kernels_s, 1e-12);
-  for (const Dot& dot : dots) {  // the slowest first, so that small dots lie on large ones
+  for (const Dot& dot : dots) {  // slowest first, so that small dots are drawn on top
     const OpTime& op = *dot.op->op;
     const double radius = 3 + 30 * std::sqrt(op.time_s / kernels_s);
     out += Print("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" class=\"k%zu\" data-op=\"%zu\">",

@@ -73,7 +73,7 @@ Result<Step> ReadStep(const Json& json, size_t index, const InputFlags& common) 
   const auto bad = [&](std::string_view what) {
     return WithStage(DataLoss("step ", index, ": ", what), Stage::kFile);
   };
-  if (!json.is_object()) return bad("is no object");
+  if (!json.is_object()) return bad("is not an object");
   Step step;
   step.input = common;
   for (const auto& [key, value] : json.items()) {
@@ -111,7 +111,7 @@ Result<std::vector<Step>> ReadSteps(const RunFlags& flags) {
   ONCILLA_ASSIGN(const std::string text, ReadFile(flags.steps, kMaxStepsBytes));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_array()) {
-    return WithStage(DataLoss(flags.steps, ": is no JSON list of steps"), Stage::kFile);
+    return WithStage(DataLoss(flags.steps, ": is not a JSON list of steps"), Stage::kFile);
   }
   std::vector<Step> steps;
   for (size_t i = 0; i < json.size(); ++i) {
@@ -129,13 +129,13 @@ struct StepResult {
   std::vector<std::string> files;  // written, per output
 };
 
-// The inputs to feed: those that are given, when nothing is missing or a tensor inside the graph is
-// among them; otherwise those that the outputs need.
+// The inputs to feed: the given ones, if none is missing or if one of them is a tensor inside the
+// graph; otherwise those that the outputs need.
 Result<std::vector<std::string>> NeededInputs(const OpenedModel& opened, const Signature& signature,
                                               const Step& step,
                                               const std::vector<std::string>& fetches) {
   ONCILLA_ASSIGN(std::vector<std::string> given, GivenInputs(signature, step.input));
-  // Where a function was saved for several kinds of arguments, the feeds choose one.
+  // For a function that was saved for several kinds of arguments, the feeds choose one.
   const auto& inputs = opened.signature->inputs;
   const bool chosen =
       opened.model->source().has_tf_contents() &&
@@ -145,7 +145,7 @@ Result<std::vector<std::string>> NeededInputs(const OpenedModel& opened, const S
     return given;
   }
   const auto executor = CompileModel(opened, {}, fetches, step.targets);
-  // The feeds may say what the file leaves open.
+  // The feeds may determine what the file leaves open.
   if (executor.status().code() == Code::kUnimplemented) return given;
   ONCILLA_TRY(executor.status());
   std::vector<std::string> needed;
@@ -180,8 +180,7 @@ bool RunsElsewhere(const OpenedModel& opened, const Status& failure) {
   return cause.has_value() && policy.on.count(*cause) != 0;
 }
 
-// Shapes that contradict each other are found here, before anything runs, and are the user's
-// mistake.
+// Finds shapes that contradict each other before anything runs; they are the user's mistake.
 Status ShapesMeet(Model& model, const RunRequest& request) {
   const Status status = model.Prepare(request);
   const Stage stage = Details(status).stage;
@@ -190,7 +189,7 @@ Status ShapesMeet(Model& model, const RunRequest& request) {
   return shapes ? Restaged(status, Stage::kOptions) : status;
 }
 
-// The memory of what is read is limited, because a small file may unpack to any size.
+// The memory of the inputs is limited, because a small file may unpack to any size.
 Result<Inputs> GatherCounted(Session& session, const Signature& known,
                              const std::vector<std::string>& needed, const InputFlags& flags) {
   constexpr int64_t kLeastBound = int64_t{256} << 20;
@@ -301,7 +300,8 @@ Status Report(const RunFlags& flags, OpenedModel& opened, const Step& step,
     }
     json["top"] = TopJson(top);
     if (top.softmax && !flags.session.runtime.quiet) {
-      std::fprintf(stderr, "output '%s' is no distribution: softmax applied\n", top.output.c_str());
+      std::fprintf(stderr, "output '%s' is not a distribution: softmax applied\n",
+                   top.output.c_str());
     }
     if (!flags.svg.empty()) ONCILLA_TRY(WritePicture(flags, opened, result, top));
   }
@@ -364,8 +364,8 @@ Result<OpenedModel> OpenReference(const RunFlags& flags, const ModelFlags& model
   return Open(model, session);
 }
 
-// Runs the step once more on both and reports the differences. A model with state has run the step
-// once already, so the reference runs it once before, too.
+// Runs the step again on both models and reports the differences. A model with state has already
+// run the step once, so the reference runs it once before, too.
 Status ComparePrecision(const RunFlags& flags, const OpenedModel& opened,
                         const OpenedModel& reference, const StepResult& result, Json& document) {
   if (const auto run = reference.model->Run(result.request); !run.ok()) return OfRun(run.status());
@@ -377,7 +377,7 @@ Status ComparePrecision(const RunFlags& flags, const OpenedModel& opened,
   return flags.json ? Status() : PrintResult(Print(*check));
 }
 
-// Writes what --memory-report asks for: JSON where the file's name ends so.
+// Writes the report of --memory-report, as JSON if the file's name ends in .json.
 Status WriteMemoryReport(const std::string& file, const Session& session) {
   if (file == "-") return PrintResult(session.memory().Report());
   constexpr std::string_view kJson = ".json";
@@ -396,7 +396,7 @@ Status Run(const RunFlags& flags) {
     ONCILLA_ASSIGN(labels, ReadLabels(flags.labels));
   }
   ModelFlags model = flags.model;
-  // The steps name their own signatures; the model may have no default one.
+  // Each step names its signature; the model may have no default one.
   if (!flags.steps.empty() && !steps.empty()) model.signature = steps[0].signature;
   ONCILLA_ASSIGN(OpenedModel opened, Open(model, flags.session));
   Json document = DocumentJson("run");
@@ -406,14 +406,14 @@ Status Run(const RunFlags& flags) {
   document["steps"] = Json::array();
   constexpr size_t kMostChanges = 10'000;
   if (!flags.memory_report.empty()) opened.session->memory().ledger().StartTimeline(kMostChanges);
-  std::optional<OpenedModel> reference;  // with --compare, from the first step on
+  std::optional<OpenedModel> reference;  // for --compare, opened at the first step
   for (size_t i = 0; i < steps.size(); ++i) {
     const auto in = [&](Status status) {
       return steps.size() > 1 ? In(std::move(status), StrCat("step ", i)) : status;
     };
     auto result = RunStep(opened, steps[i], flags);
     if (!result.ok()) {
-      // Written even after a failure: the report is needed most when memory has run out.
+      // Written even after a failure: the report is most useful when memory has run out.
       if (!flags.memory_report.empty()) {
         ONCILLA_TRY(WriteMemoryReport(flags.memory_report, *opened.session));
       }

@@ -1,6 +1,6 @@
-// oncilla serve: replaces this process by oncilla_server, the program beside this one. The server
-// is a separate program, so that nothing else needs its libraries; it has its own flags and its own
-// --help.
+// oncilla serve: replaces this process by oncilla_server, a program in the same folder. The server
+// is a separate program, so that nothing else needs its libraries; it has separate flags and its
+// own --help.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -34,8 +34,8 @@ Status Serve(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Action AddServe(CLI::App& app) {
-  app.prefix_command();  // what follows is the server's
-  app.set_help_flag();   // --help, too
+  app.prefix_command();  // all further arguments are the server's
+  app.set_help_flag();   // including --help
   app.footer("oncilla serve --help lists the server's own flags; docs/serving.md explains them.");
   return [&app] { return Serve(app.remaining()); };
 }

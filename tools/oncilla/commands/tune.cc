@@ -1,5 +1,5 @@
-// oncilla tune: measures the best way to launch layers on an OpenCL device, and keeps it in a table
-// that every session finds.
+// oncilla tune: measures ways to launch layers on an OpenCL device, and stores the best ones in a
+// table that every session finds.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -65,7 +65,7 @@ Result<std::string> TableOf(const TuneFlags& flags, const Runtime& runtime) {
   return BadOption("there is no home folder for the table; give --table, or set ONCILLA_CACHE_DIR");
 }
 
-// The contents of the table; empty where there is none yet.
+// The contents of the table; empty if there is none yet.
 Result<TuningFile> ReadTable(const std::string& path, const Runtime& runtime) {
   std::vector<std::string> notes;
   auto file = opencl::ReadTuningFile(path, notes);
@@ -75,7 +75,7 @@ Result<TuningFile> ReadTable(const std::string& path, const Runtime& runtime) {
   return In(file.status(), "the table cannot be kept up; move it away or give another --table");
 }
 
-// Merges into the file as it is now, so that two programs that tune do not undo each other's work.
+// Merges into the current file, so that two programs that tune do not undo each other's work.
 Status Keep(const TunedDevice& row, const std::string& path, const Runtime& runtime) {
   const NoInterrupt whole;
   ONCILLA_ASSIGN(TuningFile file, ReadTable(path, runtime));
@@ -87,7 +87,7 @@ Status Keep(const TunedDevice& row, const std::string& path, const Runtime& runt
 
 struct TunedSession {
   std::shared_ptr<Runtime> runtime;
-  OpenedModel opened;  // without --ops alone
+  OpenedModel opened;  // not set with --ops alone
   std::vector<OwnedNode> nodes;
   std::unique_ptr<ClDevice> device;
   std::string device_name;
@@ -144,6 +144,7 @@ struct Outcome {
   MeasuredLayer measured = {};
 };
 
+// All layers of a device, and the sums of their times.
 struct Tuned {
   std::vector<Outcome> layers;  // the heaviest first
   TunedDevice row;
@@ -158,8 +159,8 @@ std::string Eta(double spent_s, size_t done, size_t all, double left_s) {
   return HumanTime(std::min(left_s, each * static_cast<double>(all - done)));
 }
 
-// The share of the remaining time that the layer at `at` may take: half of the time is divided by
-// work, half evenly, since small layers have as many choices as large ones.
+// The share of the remaining time that the layer at index `at` may take: half of the time is
+// divided by work, half evenly, since small layers have as many choices as large ones.
 double ShareOf(const Tuned& tuned, size_t at) {
   double work = 0;
   for (size_t i = at; i < tuned.layers.size(); ++i) work += tuned.layers[i].operations;
@@ -244,7 +245,7 @@ std::string Text(const Tuned& tuned, const std::string& path) {
   return out + StrCat("\nthe table is ", path, "\n");
 }
 
-// Prints to standard error what the driver gets wrong, and what could not be measured.
+// Prints to standard error which launches the driver gets wrong, and what could not be measured.
 void TellProblems(const Tuned& tuned) {
   for (const Outcome& o : tuned.layers) {
     if (!o.problem.empty()) {

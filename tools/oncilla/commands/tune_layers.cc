@@ -14,7 +14,7 @@ using Ints = std::vector<int64_t>;
 
 class Layers {
  public:
-  // A convolution of a square picture of `size`, padded so that it keeps its size.
+  // A convolution of a square image of `size`, padded so that the size stays the same.
   Status Conv(int64_t size, int64_t in, int64_t out, int64_t kernel, int64_t stride,
               const char* activation, bool residual = false, int64_t groups = 1, int count = 1) {
     const int64_t pixels = (size + stride - 1) / stride, pad = (kernel - 1) / 2;
@@ -64,7 +64,7 @@ Status ResNet50(Layers& layers) {
   int64_t in = 64, size = 56, wide = 64;
   for (const int blocks : {3, 4, 6, 3}) {
     const int64_t out = 4 * wide, stride = wide == 64 ? 1 : 2, half = size / stride;
-    // The first block: narrowing, 3x3, widening, and the shortcut.
+    // The first block: a narrowing, a 3x3 and a widening convolution, and the shortcut.
     ONCILLA_TRY(layers.Conv(size, in, wide, 1, 1, "relu"));
     ONCILLA_TRY(layers.Conv(size, wide, wide, 3, stride, "relu"));
     ONCILLA_TRY(layers.Conv(size, in, out, 1, stride, "none"));

@@ -1,4 +1,4 @@
-// Infers the facts of all nodes once more, with known sizes, and adds up the work.
+// Infers the facts of all nodes again, with known sizes, and adds up the work.
 #include "tools/oncilla/commands/work.h"
 
 #include <algorithm>
@@ -78,7 +78,7 @@ double Operations(const NodeView& node) {
   return 0;
 }
 
-// The node's outputs, with their values where they are a few integers that later shapes depend on.
+// The node's outputs, with their values if they are a few integers that later shapes depend on.
 Facts Infer(const Graph& graph, const Node& node, std::span<const Fact> in, Device& cpu) {
   auto inferred = node.op->infer(node.attrs, in);
   Facts out = inferred.ok() ? *std::move(inferred) : graph.FactsOf(node.outputs);

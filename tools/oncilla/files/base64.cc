@@ -1,4 +1,4 @@
-// Three bytes become four digits of six bits; an incomplete end is padded with '='.
+// Base64: three bytes become four digits of six bits; an incomplete end is padded with '='.
 #include "tools/oncilla/files/base64.h"
 
 #include <array>

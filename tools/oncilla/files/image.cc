@@ -1,5 +1,5 @@
-// From pixels to an input: channels as the input's shape says, then resize, mean and scale, layout,
-// and type.
+// Converts pixels to an input: channels as in the input's shape, then resizing, mean and scale,
+// layout, and type.
 #include "tools/oncilla/files/image.h"
 
 #include <algorithm>

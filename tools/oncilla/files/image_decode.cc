@@ -1,4 +1,4 @@
-// Image files for the program, through the engine's codecs.
+// Reads image files for the program, with the engine's codecs.
 #include <algorithm>
 
 #include "engine/image/codec.h"
@@ -12,7 +12,7 @@ uint8_t Grey(const uint8_t* rgb) {
   return static_cast<uint8_t>((19595u * rgb[0] + 38470u * rgb[1] + 7471u * rgb[2] + 32768u) >> 16);
 }
 
-// Changes the number of channels of pixels that have `image.channels` now.
+// Converts pixels from `image.channels` to `channels` channels.
 Image WithChannels(Image image, int64_t channels) {
   if (image.channels == channels) return image;
   Image out{image.height, image.width, channels, {}};

@@ -1,4 +1,5 @@
-// Reads through nlohmann's parser with exceptions off, so every access checks the type first.
+// Tensors in JSON. nlohmann's parser is used without exceptions, so every access checks the type
+// first.
 #include "tools/oncilla/files/json_tensor.h"
 
 #include <nlohmann/json.hpp>
@@ -12,7 +13,7 @@ using Json = nlohmann::json;
 
 Result<Tensor> Read(std::string_view text) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return DataLoss("it is no JSON object");
+  if (!json.is_object()) return DataLoss("it is not a JSON object");
   if (json.value("dtype", Json()) != "string") {
     return Unsupported("its \"dtype\" is not \"string\"; other types travel as .npy");
   }
@@ -22,31 +23,31 @@ Result<Tensor> Read(std::string_view text) {
   }
   const Json dims = json.value("shape", Json());
   if (!dims.is_array() || dims.size() > static_cast<size_t>(kMaxRank)) {
-    return DataLoss("its \"shape\" is no list of at most ", kMaxRank, " sizes");
+    return DataLoss("its \"shape\" is not a list of at most ", kMaxRank, " sizes");
   }
   Shape shape;
   for (const Json& dim : dims) {
     if (!dim.is_number_unsigned() || dim.get<uint64_t>() > uint64_t{INT64_MAX}) {
-      return DataLoss("its \"shape\" holds something that is no size");
+      return DataLoss("its \"shape\" holds something that is not a size");
     }
     shape.push_back(dim.get<int64_t>());
   }
   const auto data = json.find("data");
-  if (data == json.end() || !data->is_array()) return DataLoss("its \"data\" is no list");
+  if (data == json.end() || !data->is_array()) return DataLoss("its \"data\" is not a list");
   if (static_cast<int64_t>(data->size()) != shape.elements()) {
     return DataLoss("its shape ", shape, " needs ", shape.elements(), " strings, \"data\" holds ",
                     data->size());
   }
   std::vector<std::string> values;
   for (const Json& item : *data) {
-    if (!item.is_string()) return DataLoss("its \"data\" holds something that is no string");
+    if (!item.is_string()) return DataLoss("its \"data\" holds something that is not a string");
     const std::string& value = item.get_ref<const std::string&>();
     if (encoding == "utf8") {
       values.push_back(value);
       continue;
     }
     std::optional<std::string> bytes = DecodeBase64(value);
-    if (!bytes) return DataLoss("string ", values.size(), " of its \"data\" is no base64");
+    if (!bytes) return DataLoss("string ", values.size(), " of its \"data\" is not base64");
     values.push_back(*std::move(bytes));
   }
   return Tensor::Strings(std::move(shape), std::move(values));

@@ -21,8 +21,8 @@ Status NoScores(std::string_view why) {
   return WithStage(InvalidArgument("--topk: ", why), Stage::kOptions);
 }
 
-// The columns of a tensor with one row per picture: the last axis; all other axes must be the
-// batch.
+// The number of classes of a tensor with one row per image: the last axis; the other axes must be
+// the batch.
 int64_t Columns(const Shape& shape) {
   if (shape.rank() == 0) return 0;
   int64_t columns = 1;
@@ -36,7 +36,7 @@ bool IsDistribution(std::span<const double> row) {
          sum <= 1 + 1e-2;
 }
 
-// Returns false, and changes nothing, for scores that are not finite: they have no shares.
+// Returns false, and changes nothing, if a score is not finite.
 bool Softmax(std::span<double> row) {
   if (!std::all_of(row.begin(), row.end(), [](double v) { return std::isfinite(v); })) return false;
   const double most = *std::max_element(row.begin(), row.end());
@@ -76,7 +76,7 @@ Result<std::vector<std::string>> ReadLabels(const std::string& file) {
     }
     for (const auto& item : json) {
       if (!item.is_string()) {
-        return WithStage(DataLoss(file, ": the list holds something that is no string"),
+        return WithStage(DataLoss(file, ": the list holds something that is not a string"),
                          Stage::kFile);
       }
       labels.push_back(item.get<std::string>());

@@ -1,5 +1,5 @@
-// The grammar of the header is small (three fixed keys, nesting only in the shape), so it is parsed
-// by hand instead of by anything that could evaluate Python.
+// Reads and writes .npy files. The grammar of the header is small (three fixed keys, nesting only
+// in the shape), so it is parsed by hand instead of by anything that could evaluate Python.
 #include "tools/oncilla/files/npy.h"
 
 #include <algorithm>
@@ -80,10 +80,10 @@ Result<Header> ReadDictionary(std::string_view text) {
   Scanner scanner(text);
   Header header;
   bool has_descr = false, has_order = false, has_shape = false;
-  if (!scanner.Take("{")) return DataLoss("its header is no dictionary");
+  if (!scanner.Take("{")) return DataLoss("its header is not a dictionary");
   while (!scanner.Take("}")) {
     const std::optional<std::string> key = scanner.Quoted();
-    if (!key || !scanner.Take(":")) return DataLoss("its header is no dictionary");
+    if (!key || !scanner.Take(":")) return DataLoss("its header is not a dictionary");
     if (*key == "descr") {
       std::optional<std::string> descr = scanner.Quoted();
       if (!descr) return Unsupported("it holds records, not one element type");
@@ -101,7 +101,7 @@ Result<Header> ReadDictionary(std::string_view text) {
       return DataLoss("its header has the unknown key '", *key, "'");
     }
     if (!scanner.Take(",")) {
-      if (!scanner.Take("}")) return DataLoss("its header is no dictionary");
+      if (!scanner.Take("}")) return DataLoss("its header is not a dictionary");
       break;
     }
   }
@@ -240,7 +240,7 @@ Result<Tensor> Unfold(const Header& header, const Element& element,
 
 Result<Tensor> Read(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.size() < 10 || !text.starts_with(kMagic)) return DataLoss("it is no .npy file");
+  if (text.size() < 10 || !text.starts_with(kMagic)) return DataLoss("it is not a .npy file");
   const int version = static_cast<unsigned char>(text[6]);
   if (version < 1 || version > 3) return Unsupported("it has format version ", version);
   const size_t width = version == 1 ? 2 : 4;
@@ -257,7 +257,7 @@ Result<Tensor> Read(std::span<const std::byte> bytes, const std::shared_ptr<cons
   ONCILLA_ASSIGN(const Element element, ParseElement(header.descr));
   const std::span<const std::byte> data = bytes.subspan(begin + length);
   const int64_t count = header.shape.elements();
-  // Text of width 0 takes no bytes, so the size of the file does not limit the number of elements.
+  // Strings of width 0 take no bytes, so the size of the file does not limit their number.
   if (element.text && element.bytes == 0 && count > (1 << 20)) {
     return DataLoss("it claims ", count, " empty strings");
   }

@@ -1,4 +1,4 @@
-// Every element takes one draw of 64 bits, whatever its type.
+// Random values. Every element uses one 64-bit number of the generator, for any type.
 #include "tools/oncilla/files/random_tensor.h"
 
 #include "engine/base/half.h"
@@ -16,7 +16,7 @@ class SplitMix64 {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  // The top `bits` of a draw.
+  // The top `bits` bits of the next number.
   uint64_t Bits(int bits) { return Next() >> (64 - bits); }
   // Uniform in 0..9, by multiplication, with a relative bias below 2^-28.
   int Digit() { return static_cast<int>((Next() >> 32) * 10 >> 32); }

@@ -1,4 +1,5 @@
-// Picks the reader by the file's ending, and adds the file's name to every failure.
+// Reads and writes tensors. The file's ending selects the reader; every failure contains the file's
+// name.
 #include "tools/oncilla/files/tensor_file.h"
 
 #include <unistd.h>
@@ -43,7 +44,7 @@ Result<Tensor> ReadPb(const std::shared_ptr<const MappedFile>& file, const Input
   return std::move(tensor->value);
 }
 
-// The expected shape; its one unknown size follows from the number of bytes.
+// Reads raw bytes in the expected shape; a single unknown size follows from the number of bytes.
 Result<Tensor> ReadRaw(const std::shared_ptr<const MappedFile>& file, const InputWish& wish) {
   const auto wrong = [&](const auto&... parts) {
     return WithStage(InvalidArgument("read as raw bytes: ", parts...), Stage::kOptions);
@@ -70,7 +71,7 @@ Result<Tensor> ReadRaw(const std::shared_ptr<const MappedFile>& file, const Inpu
   }
   if (open >= 0) {
     if (known == 0 || bytes % known != 0) {
-      return wrong("its ", bytes, " bytes are no multiple of ", known, ", as ", wish.dtype,
+      return wrong("its ", bytes, " bytes are not a multiple of ", known, ", as ", wish.dtype,
                    wish.shape, " asks");
     }
     shape[open] = bytes / known;
@@ -80,7 +81,7 @@ Result<Tensor> ReadRaw(const std::shared_ptr<const MappedFile>& file, const Inpu
   return Tensor::View({wish.dtype, shape}, file->bytes(), file);
 }
 
-// The file of element `index` of a sequence in a folder; empty when there is none.
+// The file of element `index` of a sequence in a folder; empty if there is none.
 std::string ElementFile(const std::string& folder, int64_t index) {
   for (const char* ending : {".npy", ".json"}) {
     std::string path = JoinPath(folder, StrCat(index, ending));
@@ -89,7 +90,7 @@ std::string ElementFile(const std::string& folder, int64_t index) {
   return "";
 }
 
-// Reads a value that is not a tensor: from a folder, or from a file that stands for no value.
+// Reads a value that is not a tensor: from a folder, or from a file that means "no value".
 Result<Tensor> ReadElements(const std::string& path, const InputWish& wish,
                             const ImageOptions& image) {
   const TensorInfo info{wish.name, "", wish.dtype, wish.shape, wish.kind};
@@ -149,15 +150,15 @@ Result<Tensor> ReadByEnding(const std::string& path, const std::string& key, con
 
 namespace {
 
-// Converts integers of a byte each, or floats, to a packed type; each must be one of the type's
-// numbers.
+// Converts integers of one byte each, or floats, to a packed type; each number must be
+// representable in that type.
 Result<Tensor> Packed(const Tensor& tensor, DType to) {
   ONCILLA_ASSIGN(const std::vector<double> numbers, ToDoubles(tensor));
   ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({to, tensor.shape()}));
   StoreNumbers(to, numbers, {}, out.mutable_bytes().data(), 0);
   ONCILLA_ASSIGN(const std::vector<double> held, ToDoubles(out));
   for (size_t i = 0; i < numbers.size(); ++i) {
-    if (held[i] != numbers[i]) return InvalidArgument(numbers[i], " is no number of type ", to);
+    if (held[i] != numbers[i]) return InvalidArgument(numbers[i], " is not a number of type ", to);
   }
   return out;
 }
@@ -167,7 +168,7 @@ Result<Tensor> Packed(const Tensor& tensor, DType to) {
 Result<Tensor> ReadTensorFile(const std::string& file, const InputWish& wish,
                               const ImageOptions& image) {
   std::string path = file, key;
-  // The ending counts only where no file has the whole text as its name.
+  // The ending counts only if no file has the whole text as its name.
   const size_t split = Lower(file).rfind(".npz:");
   if (split != std::string::npos && !FileExists(file)) {
     path = file.substr(0, split + 4);
@@ -180,7 +181,7 @@ Result<Tensor> ReadTensorFile(const std::string& file, const InputWish& wish,
     if (Message(status).find(path) == std::string::npos) status = In(status, path);
     return WithStage(In(std::move(status), StrCat("input '", wish.name, "'")), Stage::kFile);
   }
-  // NumPy has no packed elements: files hold them as they are written, a byte each or as f32.
+  // NumPy has no packed elements: files hold them unpacked, as one byte each or as f32.
   if (IsPacked(wish.dtype) && !IsPacked(tensor->dtype()) && tensor->dtype() != DType::kString &&
       !tensor->is_list()) {
     Result<Tensor> packed = Packed(*tensor, wish.dtype);
@@ -223,7 +224,7 @@ Result<std::string> FindInputFile(const std::string& folder, const InputWish& wi
 
 namespace {
 
-// Elements of an earlier run that had more of them must not be read as elements of this one.
+// Removes elements of an earlier, longer result, which would be read as elements of this one.
 Status RemoveElements(const std::string& folder, int64_t from) {
   for (int64_t i = from;; ++i) {
     const std::string file = ElementFile(folder, i);
@@ -256,7 +257,7 @@ Result<std::string> WriteElements(const std::string& folder, const std::string& 
   return base;
 }
 
-// NumPy has no packed elements: integers take a byte each, and floats of 4 bits become f32.
+// NumPy has no packed elements: integers become one byte each, and 4-bit floats become f32.
 Result<Tensor> Unpacked(const Tensor& tensor) {
   const bool is_signed = tensor.dtype() == DType::kI4 || tensor.dtype() == DType::kI2;
   const DType to = !IsSmallInteger(tensor.dtype()) ? DType::kF32
@@ -274,7 +275,7 @@ Result<std::string> WriteTensorFile(const std::string& folder, const std::string
                                     const Tensor& tensor, TensorInfo::Kind kind) {
   ONCILLA_TRY(MakeFolder(folder));
   if (tensor.is_list()) {
-    // A list inside the graph, about which nothing more is known, is a sequence.
+    // A list inside the graph, of which nothing else is known, is written as a sequence.
     if (kind == TensorInfo::Kind::kTensor) kind = TensorInfo::Kind::kSequence;
     return WriteElements(folder, name, tensor.list(), kind);
   }

@@ -1,5 +1,5 @@
-// Ops that ONNX had as experiments and took back with version 10. Files of that time, converted
-// from Core ML and CNTK, still contain them; ONNX Runtime's kernels say what they mean.
+// Experimental ops that ONNX removed with version 10. Files of that time, converted from Core ML
+// and CNTK, still contain them. Their definition here is that of ONNX Runtime's kernels.
 #include <limits>
 
 #include "engine/import/onnx/lowering.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kLast = 9;  // the last version that has them
 
-// x times a number.
+// x * factor
 Result<ValueId> Times(OnnxLowering& b, ValueId x, float factor, std::string_view role) {
   ONCILLA_ASSIGN(const ValueId number, b.Scalar(b.dtype(), double{factor}));
   return b.Add("Mul", {}, {x, number}, role);
@@ -42,7 +42,7 @@ Result<Values> LowerScale(OnnxLowering& b) {
   return One(Times(b, b.in(0), scale, ""));
 }
 
-// x * scale + bias, where each channel has its bias.
+// x * scale + bias, with one bias per channel.
 Result<Values> LowerImageScaler(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float scale, b.Float("scale", 1));
   ONCILLA_ASSIGN(const std::vector<float> bias, b.FloatList("bias"));
@@ -60,8 +60,8 @@ Result<Values> LowerImageScaler(OnnxLowering& b) {
   return One(b.Add("Add", {}, {image, offset}));
 }
 
-// Takes the borders (left, top, right, bottom) off an image, or, where `scale` states a height and
-// a width, what has this size after the left and top borders.
+// Crops the borders (left, top, right, bottom) off an image. If `scale` gives a height and a width,
+// the result has this size and only the left and top borders count.
 Result<Values> LowerCrop(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::vector<int64_t> border, b.IntList("border"));
   ONCILLA_ASSIGN(const std::vector<int64_t> size, b.IntList("scale"));

@@ -28,7 +28,7 @@ Result<Values> LowerQuickGelu(OnnxLowering& b) {
   return One(b.Add("Mul", {}, {b.in(0), gate}));
 }
 
-// The second output is the reciprocal of the root of the mean square.
+// The second output is the reciprocal of the root mean square.
 Result<Values> LowerSimplifiedLayerNorm(OnnxLowering& b) {
   b.Ignore("stash_type");
   ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", -1));
@@ -42,9 +42,9 @@ Result<Values> LowerSimplifiedLayerNorm(OnnxLowering& b) {
   return Values{y, found.inverse};
 }
 
-// The layer norm of input + skip (+ bias); further outputs are the mean, the reciprocal of the
-// deviation and the sum. Numbers of 16 bits are added and normed in float. The simplified op
-// subtracts no mean; ONNX Runtime says that it is 0.
+// The layer norm of input + skip (+ bias). Further outputs are the mean, the reciprocal of the
+// standard deviation, and the sum. 16-bit numbers are added and normalised in float. The simplified
+// op subtracts no mean, and ONNX Runtime reports a mean of 0.
 Result<Values> LowerSkipLayerNorm(OnnxLowering& b) {
   const bool simplified = b.op() == "SkipSimplifiedLayerNormalization";
   ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-12f));
@@ -94,8 +94,8 @@ Result<ValueId> Embedded(OnnxLowering& b, ValueId x, size_t table, const std::st
   return b.Add("Mul", {}, {moved, b.in(scale)}, name + "_scaled");
 }
 
-// Looks up words, positions and segments, adds and normalises them, in float. Also returns how many
-// words the mask leaves in each sample.
+// Looks up word, position and segment embeddings, and adds and normalises them in float. Also
+// returns how many words of each sample the mask leaves.
 Result<Values> LowerEmbedLayerNorm(OnnxLowering& b) {
   const bool bytes = b.op() == "QEmbedLayerNormalization";
   if (!bytes) b.Ignore("mask_index_type");
@@ -119,7 +119,7 @@ Result<Values> LowerEmbedLayerNorm(OnnxLowering& b) {
   ONCILLA_ASSIGN(sum, b.Add("Add", {}, {sum, placed}, "words_and_places"));
   if (b.has(1) && !b.has(4)) return InvalidArgument("segment ids without their embedding");
   if (b.has(4)) {
-    // Without ids, all words are of the first segment.
+    // Without ids, all words belong to the first segment.
     const ValueId ids = b.has(1) ? b.in(1) : b.Constant(Tensor::ScalarInt64(0));
     ONCILLA_ASSIGN(ValueId segments, b.Add(rows, {b.in(4), ids}, "segments"));
     ONCILLA_ASSIGN(segments, Embedded(b, segments, 2, "segments"));
@@ -246,7 +246,7 @@ Result<Values> LowerFusedGemm(OnnxLowering& b) {
   return One(AddActivation(b, y, activation, params, ""));
 }
 
-// An operand of FusedMatMul that has its batch axes behind the rows, [M, batch.., K], as
+// An operand of FusedMatMul whose batch axes come after the rows, [M, batch.., K], transposed to
 // [batch.., M, K].
 Result<ValueId> BatchFirst(OnnxLowering& b, size_t input, const char* flag) {
   ONCILLA_ASSIGN(const bool behind, b.Flag(flag, false));
@@ -272,7 +272,7 @@ Result<Values> LowerFusedMatMul(OnnxLowering& b) {
   return One(b.Add("Mul", {}, {y, factor}));
 }
 
-// The channels are last already.
+// MaxPool on an input whose channels are last already, so that it needs no transposes.
 Result<Values> LowerNhwcMaxPool(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   if (rank < 3 || rank > 5) return Unsupported("with ", rank - 2, " spatial axes");
@@ -354,7 +354,7 @@ Result<Values> LowerCDist(OnnxLowering& b) {
   ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, own}, "with_a"));
   ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, other}, "with_b"));
   const bool root = metric == "euclidean";
-  ONCILLA_ASSIGN(y, b.Add("Relu", {}, {y}, root ? "square" : ""));  // rounding may fall below zero
+  ONCILLA_ASSIGN(y, b.Add("Relu", {}, {y}, root ? "square" : ""));  // rounding may give negatives
   return root ? One(b.Add("Sqrt", {}, {y})) : Result<Values>(Values{y});
 }
 
@@ -363,7 +363,7 @@ Result<Values> LowerTrilu(OnnxLowering& b) {
   return One(b.Add(TriluAttrs{.upper = upper}, {b.in(0), b.in(1)}));
 }
 
-// ONNX Runtime writes this op in ONNX's own domain, which does not define it.
+// ONNX Runtime writes this op in the domain of ONNX, which does not define it.
 constexpr OnnxOpRow kStandardRows[] = {
     {"SimplifiedLayerNormalization", 1, kNewestOnnxOpset, 2, "", LowerSimplifiedLayerNorm},
 };

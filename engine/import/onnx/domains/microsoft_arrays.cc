@@ -1,5 +1,5 @@
-// Ops of com.microsoft on arrays that no family of ONNX's has: windows of an axis, crops of images,
-// embeddings of words by their characters, paths through costs, hashes.
+// Ops of com.microsoft on arrays that fit none of ONNX's families: windows of an axis, crops of
+// images, word embeddings from characters, least-cost paths, sparse products, hashes.
 #include <limits>
 
 #include "engine/import/onnx/lowering.h"
@@ -7,13 +7,14 @@
 namespace oncilla {
 namespace {
 
-// 0, step, .. below a limit of rank 0.
+// 0, step, 2 * step, .. below `limit`, which has rank 0.
 Result<ValueId> Steps(OnnxLowering& b, ValueId limit, int64_t step, const std::string& name) {
   const ValueId zero = b.Constant(Tensor::ScalarInt64(0));
   return b.Add("Range", {}, {zero, limit, b.Constant(Tensor::ScalarInt64(step))}, name);
 }
 
-// Windows of an axis, `step` apart; their elements become a last axis of length `size`.
+// Windows along an axis, `step` apart; the elements of a window become a last axis of length
+// `size`.
 Result<Values> LowerUnfoldTensor(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t size, b.NeedInt("size"));
   ONCILLA_ASSIGN(const int64_t step, b.Int("step", 1));
@@ -55,7 +56,7 @@ Result<Values> LowerUnique(OnnxLowering& b) {
   return Values{y[0], y[2], y[3]};
 }
 
-// TensorFlow's op with channels first.
+// TensorFlow's CropAndResize with channels first.
 Result<Values> LowerCropAndResize(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::string mode, b.String("mode", "bilinear"));
   ONCILLA_ASSIGN(const float outside, b.Float("extrapolation_value", 0));
@@ -67,9 +68,9 @@ Result<Values> LowerCropAndResize(OnnxLowering& b) {
 }
 
 // The embedding of each word [L, characters]: a convolution over the embeddings of its characters,
-// Tanh, and the maximum over the windows within the word; a word is as long as it has characters
-// other than 0, but at least one window. Words that begin with 0, whose embeddings ONNX Runtime
-// leaves undefined, are zeros.
+// Tanh, and the maximum over the windows within the word. The length of a word is its number of
+// characters other than 0, but at least one window. Words that begin with 0 give zeros; ONNX
+// Runtime leaves their embeddings undefined.
 Result<Values> LowerWordConvEmbedding(OnnxLowering& b) {
   for (const char* name : {"embedding_size", "conv_window_size", "char_embedding_size"}) {
     b.Ignore(name);  // repeat sizes of the weights
@@ -81,14 +82,14 @@ Result<Values> LowerWordConvEmbedding(OnnxLowering& b) {
   }
   const int64_t window = shape[2].size;
   const ValueId zero = b.Constant(Tensor::ScalarInt64(0)), one = b.Constant(Tensor::ScalarInt64(1));
-  // [M, 1, window, size] to [window, size, M].
+  // The filter from [M, 1, window, size] to [window, size, M].
   ONCILLA_ASSIGN(ValueId filter, b.Add("Squeeze", {}, {b.in(1), b.Ints({1})}, "filter_in"));
   ONCILLA_ASSIGN(filter, b.Transpose(filter, {1, 2, 0}, "filter"));
   ONCILLA_ASSIGN(const ValueId x,
                  b.Add(GatherAttrs{.negative_indices = false}, {b.in(3), b.in(0)}, "characters"));
   ONCILLA_ASSIGN(ValueId y, b.Add(ConvAttrs{}, {x, filter, b.in(2)}, "windows"));
   ONCILLA_ASSIGN(y, b.Add("Tanh", {}, {y}, "curve"));
-  // How many windows are within each word.
+  // The number of windows within each word.
   ONCILLA_ASSIGN(const ValueId letters, b.Cast(b.in(0), DType::kI64, "letters"));
   ONCILLA_ASSIGN(ValueId full, b.Add("Greater", {}, {letters, zero}, "full"));
   ONCILLA_ASSIGN(full, b.Cast(full, DType::kI64, "full_number"));

@@ -1,4 +1,4 @@
-// com.microsoft's attention ops of encoders and of decoders with separate caches.
+// Attention ops of com.microsoft for encoders, and for decoders with separate caches.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -9,9 +9,10 @@
 namespace oncilla {
 namespace {
 
-// The keys that a mask of rank 1 leaves visible, [N, 1, 1, S]. It states, for each sample, where
-// its keys end: [N]; that, and where they begin: [2N]; or that, and where each sample's queries and
-// keys begin in a row of all: [3N + 2], of which ONNX Runtime's CPU provider reads the ends alone.
+// The keys that a mask of rank 1 leaves visible, as [N, 1, 1, S]. For each sample the mask gives
+// the end of its keys, [N]; the ends and the beginnings, [2N]; or the ends and the offsets at which
+// each sample's queries and keys begin in packed rows, [3N + 2]. Of the last form, ONNX Runtime's
+// CPU provider reads only the ends.
 Result<ValueId> SeenWithin(OnnxLowering& b, size_t input, ValueId keys) {
   const PartialShape shape = b.in_fact(input).shape, batch = b.in_fact(0).shape;
   if (!shape.ranked() || !shape[0].known() || !batch.ranked() || !batch[0].known()) {
@@ -40,8 +41,8 @@ Result<ValueId> SeenWithin(OnnxLowering& b, size_t input, ValueId keys) {
   return b.Add("And", {}, {seen, begun}, "seen");
 }
 
-// A key mask in one of its forms, as a bias that broadcasts to [N, heads, L, S]: ranges, or ones
-// for visible keys as [N, S], [N, L, S] or [N, 1, L, S].
+// A key mask as a bias that broadcasts to [N, heads, L, S]. The mask gives ranges, or ones for
+// visible keys as [N, S], [N, L, S] or [N, 1, L, S].
 Result<ValueId> KeyBias(OnnxLowering& b, size_t input, ValueId keys, double off) {
   if (!b.has(input)) return kNoValue;
   ONCILLA_ASSIGN(const int rank, b.Rank(input, "the mask"));
@@ -77,7 +78,7 @@ struct Parts {
   ValueId own_k = kNoValue;                          // keys of this step alone, if there is a past
 };
 
-// Attention of these parts under the node's masks, with the heads joined again.
+// Attention over `parts` with the node's masks; the heads of the result are joined.
 Result<ValueId> Attend(OnnxLowering& b, const Parts& parts, size_t mask, size_t extra,
                        ValueId past) {
   ONCILLA_ASSIGN(const float off, b.Float("mask_filter_value", -10000));
@@ -98,7 +99,7 @@ Result<ValueId> Attend(OnnxLowering& b, const Parts& parts, size_t mask, size_t 
   return JoinHeads(b, y, "");
 }
 
-// Past keys or values: one half of past [2, N, heads, P, size].
+// Past keys or values: one half of the input [2, N, heads, P, size].
 Result<ValueId> HalfOfPast(OnnxLowering& b, size_t past, int64_t half, const std::string& name) {
   ONCILLA_ASSIGN(const int rank, b.Rank(past, "the cache"));
   if (rank != 5) return InvalidArgument("a cache of rank ", rank);
@@ -106,8 +107,8 @@ Result<ValueId> HalfOfPast(OnnxLowering& b, size_t past, int64_t half, const std
   return b.Add(GatherAttrs{.axis = 0}, {b.in(past), at}, name);
 }
 
-// Attention of projections that are concatenated, [N, L, sum of sizes]. Also returns keys and
-// values including the past, as the next step takes them, if both have one size.
+// Attention over queries, keys and values that are concatenated, [N, L, sum of sizes]. If keys and
+// values have the same size, also returns both including the past, as the next step takes them.
 Result<Values> AttendProjected(OnnxLowering& b, ValueId projected, std::vector<int64_t> sizes,
                                size_t mask, size_t past, size_t extra) {
   ONCILLA_ASSIGN(const int64_t heads, b.NeedInt("num_heads"));
@@ -147,7 +148,7 @@ Status RefuseRotaryAndSharedCache(OnnxLowering& b) {
   return {};
 }
 
-// The width of each of three equal parts of the weights at input 1.
+// The widths of the queries, keys and values, as equal parts of the weights at input 1.
 Result<std::vector<int64_t>> ThirdsOfWeights(OnnxLowering& b) {
   const PartialShape weights = b.in_fact(1).shape;
   if (!weights.ranked() || weights.rank() != 2 || !weights[1].known()) {
@@ -156,7 +157,7 @@ Result<std::vector<int64_t>> ThirdsOfWeights(OnnxLowering& b) {
   return std::vector<int64_t>(3, weights[1].size / 3);
 }
 
-// Joint projections of one input, followed by attention.
+// Attention: one product gives queries, keys and values of one input.
 Result<Values> LowerMicrosoftAttention(OnnxLowering& b) {
   ONCILLA_ASSIGN(std::vector<int64_t> sizes, b.IntList("qkv_hidden_sizes"));
   ONCILLA_TRY(RefuseRotaryAndSharedCache(b));
@@ -169,7 +170,8 @@ Result<Values> LowerMicrosoftAttention(OnnxLowering& b) {
   return AttendProjected(b, all, std::move(sizes), 3, 4, 5);
 }
 
-// The same in integers. Inputs: input, weights, bias, both scales, mask, both zero points, past.
+// The same with an integer product. Inputs: input, weights, bias, both scales, mask, both zero
+// points, past.
 Result<Values> LowerQAttention(OnnxLowering& b) {
   ONCILLA_TRY(RefuseRotaryAndSharedCache(b));
   ONCILLA_ASSIGN(std::vector<int64_t> sizes, ThirdsOfWeights(b));
@@ -197,7 +199,8 @@ Result<Values> Unpack(OnnxLowering& b, ValueId packed, int64_t n, const std::str
   return parts;
 }
 
-// Adds the projections' bias [Hq + Hk + Hv] to queries, keys and values before they are split.
+// Adds a range of the projections' bias [Hq + Hk + Hv] to queries, keys or values before they are
+// split into heads.
 Result<ValueId> WithBias(OnnxLowering& b, ValueId x, int64_t begin, int64_t end, size_t input,
                          const std::string& name) {
   if (!b.has(input)) return x;
@@ -233,7 +236,7 @@ Result<Parts> ReadParts(OnnxLowering& b, int64_t heads, size_t bias) {
   }
   if (!b.has(2)) return DataLoss("the value is missing");
   if (key_rank == 4) {
-    // These are by head already and include their bias.
+    // Keys and values of rank 4 are split into heads already and include their bias.
     parts.k = b.in(1), parts.v = b.in(2);
     return parts;
   }
@@ -265,8 +268,8 @@ Result<ValueId> WithRowsAt(OnnxLowering& b, ValueId buffer, ValueId rows, ValueI
   return b.Add(ScatterElementsAttrs{.axis = 2}, {buffer, at, rows}, name);
 }
 
-// A buffer that past and present share: the inputs of past keys and values, and of how many rows
-// are filled. The rows of this step are put behind those.
+// A cache buffer that past and present share. The members are input indices: past keys, past
+// values, and the number of filled rows, after which the rows of this step are written.
 struct SharedBuffer {
   size_t keys = 0, values = 0, filled = 0;
 };
@@ -274,7 +277,7 @@ struct Shared {
   ValueId keys = kNoValue, values = kNoValue;  // the whole buffers
   ValueId past = kNoValue;                     // the keys before this step
 };
-// The keys and values of `parts` become all those that are filled.
+// Writes the keys and values of `parts` to the buffer; `parts` then has all filled rows.
 Result<Shared> AddToBuffer(OnnxLowering& b, const SharedBuffer& at, Parts& parts) {
   if (!b.has(at.filled)) return DataLoss("past_sequence_length is missing");
   if (!b.has(at.keys) || !b.has(at.values)) return DataLoss("the cache is missing");
@@ -315,8 +318,8 @@ Result<Values> LowerMultiHeadAttention(OnnxLowering& b) {
   return Values{y, parts.k, parts.v};
 }
 
-// One step of a decoder: attention to an encoder's keys, or to those of earlier steps and its own.
-// If past and present share a buffer, rows up to this step's own are visible.
+// One step of a decoder: attention to the keys of an encoder, or to those of earlier steps and its
+// own. If past and present share a buffer, its rows up to those of this step are visible.
 Result<Values> LowerDecoderMaskedAttention(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t heads, b.NeedInt("num_heads"));
   ONCILLA_ASSIGN(const bool shared, b.Flag("past_present_share_buffer", false));
@@ -339,9 +342,9 @@ Result<Values> LowerDecoderMaskedAttention(OnnxLowering& b) {
   return Values{y, parts.k, parts.v};
 }
 
-// The class of each distance key - query from -farthest to farthest, after T5: near ones have
-// classes of their own, the others share the rest by their logarithms. In float, as those compute
-// who trained.
+// The class of each distance (key - query) from -farthest to farthest, as in T5: near distances
+// have a class each, the others share the remaining classes on a logarithmic scale. Computed in
+// float, as the models were trained.
 std::vector<int64_t> DistanceClasses(int64_t classes, int64_t farthest, bool both_ways) {
   const int64_t own = both_ways ? classes / 2 : classes, exact = own / 2;
   const auto in_exacts = [&](int64_t distance) {
@@ -360,8 +363,8 @@ std::vector<int64_t> DistanceClasses(int64_t classes, int64_t farthest, bool bot
   return out;
 }
 
-// A number for each head and class of distances, [1, heads, length, length]. The table's numbers
-// stand head by head, though its shape says otherwise.
+// A bias for each head and class of distances, [1, heads, length, length]. The values of the table
+// are stored head by head, although its shape states the other order.
 Result<Values> LowerRelativePositionBias(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t farthest, b.NeedInt("max_distance"));
   ONCILLA_ASSIGN(const bool both_ways, b.Flag("is_bidirectional", false));

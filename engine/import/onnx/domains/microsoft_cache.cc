@@ -1,5 +1,5 @@
-// The cache of keys and values of GroupQueryAttention: what it stores, which rows it keeps, and
-// what the queries see of it.
+// The cache of keys and values of GroupQueryAttention: its stored form, which rows it keeps, and
+// which of them the queries see.
 #include "engine/import/onnx/domains/microsoft_cache.h"
 
 #include "engine/import/onnx/ops/attention.h"
@@ -14,14 +14,14 @@ int64_t StoredSize(const CacheForm& form, const Grouped& g) {
   return form.bits == 4 ? g.size / 2 : g.size;
 }
 
-// The shape of x [N, heads, rows, ..] with other sizes behind the rows.
+// The shape of x [N, heads, rows, ..] with the axes after the rows replaced by `sizes`.
 Result<ValueId> ShapeOfRows(OnnxLowering& b, ValueId x, std::vector<int64_t> sizes,
                             const std::string& name) {
   ONCILLA_ASSIGN(const ValueId rows, b.Sizes(x, 0, 3, name + "_rows"));
   return b.Add(ConcatAttrs{.axis = 0}, {rows, b.Ints(std::move(sizes))}, name + "_shape");
 }
 
-// Integers from 0 to 15 [.., size] in pairs as bytes [.., size / 2], and back.
+// Packs integers from 0 to 15 [.., size] in pairs as bytes [.., size / 2].
 Result<ValueId> InPairs(OnnxLowering& b, ValueId x, int64_t size, const std::string& name) {
   ONCILLA_ASSIGN(const ValueId apart, ShapeOfRows(b, x, {size / 2, 2}, name + "_apart"));
   ONCILLA_ASSIGN(const ValueId pairs, b.Add(ReshapeAttrs{}, {x, apart}, name + "_of_two"));
@@ -33,6 +33,7 @@ Result<ValueId> InPairs(OnnxLowering& b, ValueId x, int64_t size, const std::str
   ONCILLA_ASSIGN(const ValueId shape, ShapeOfRows(b, x, {size / 2}, name + "_pairs"));
   return b.Add(ReshapeAttrs{}, {both, shape}, name);
 }
+// The reverse of InPairs.
 Result<ValueId> OutOfPairs(OnnxLowering& b, ValueId x, int64_t size, const std::string& name) {
   ONCILLA_ASSIGN(const ValueId low_bits, b.Scalar(DType::kU8, 15));
   ONCILLA_ASSIGN(const ValueId four, b.Scalar(DType::kU8, 4));
@@ -45,7 +46,8 @@ Result<ValueId> OutOfPairs(OnnxLowering& b, ValueId x, int64_t size, const std::
   return b.Add(ReshapeAttrs{}, {pairs, shape}, name + "_singles");
 }
 
-// Rows [N, shared, L, size] as the cache stores them. (ONNX Runtime multiplies by 1 / scale, too.)
+// Rows [N, shared, L, size] in the form that the cache stores. (ONNX Runtime, too, multiplies by 1
+// / scale.)
 Result<ValueId> Store(OnnxLowering& b, const CacheForm& form, int64_t size, ValueId rows,
                       const std::string& name) {
   if (form.bits == 0) return rows;
@@ -63,7 +65,7 @@ Result<ValueId> Store(OnnxLowering& b, const CacheForm& form, int64_t size, Valu
   return InPairs(b, x, size, name + "_packed");
 }
 
-// The cache [N, shared, rows, ..] as numbers of the op's type.
+// The cache [N, shared, rows, ..] dequantised to the op's type.
 Result<ValueId> Load(OnnxLowering& b, const CacheForm& form, int64_t size, ValueId x,
                      const std::string& name) {
   if (form.bits == 0) return x;
@@ -79,8 +81,9 @@ Result<ValueId> Load(OnnxLowering& b, const CacheForm& form, int64_t size, Value
   return b.Cast(x, b.dtype(), name);
 }
 
-// The cache with the new rows in it, as long as it was or as the longest sample needs. What follows
-// a sample's rows is kept, as in a buffer that past and present share.
+// The cache with the new rows written to it. It has its old length, or what the longest sample
+// needs if that is more. Rows after those of a sample are kept, as in a buffer that past and
+// present share.
 Result<ValueId> AddPresent(OnnxLowering& b, const Grouped& g, const CacheForm& form, ValueId past,
                            ValueId rows, const std::string& name) {
   const ValueId none = b.Ints({0});
@@ -108,12 +111,12 @@ Result<ValueId> AddPresent(OnnxLowering& b, const Grouped& g, const CacheForm& f
   return b.Add(ScatterElementsAttrs{.axis = 2}, {room, places, rows}, name);
 }
 
-// The cache of the last keys alone (sliding_window_cache): it has C rows, of which the first L(T)
-// hold, in order, the last keys of a sample that has had T. Where rows give out, as many are let go
-// at once as there are beyond the window W, so that L depends on T alone:
+// A cache of only the last keys (sliding_window_cache). It has C rows; the first L(T) hold, in
+// order, the last keys of a sample that has had T keys. When they are full, G of them are dropped
+// at once, so that L depends on T alone and at least the window of W keys remains:
 //   G = C - W + 1,  L(T) = T - G * ceil(max(T - C, 0) / G)
-// The queries attend to the rows before them that are held, followed by their own. (The op's
-// documentation, "Windowed KV Cache". The rows behind L(T), which it leaves open, repeat.)
+// The queries attend to the rows held before, followed by their own. (See "Windowed KV Cache" in
+// the op's documentation. It leaves the rows after L(T) open; here they repeat the last one.)
 class WindowedCache {
  public:
   WindowedCache(OnnxLowering& b, const Grouped& g) : b_(b), g_(g) {}
@@ -154,8 +157,8 @@ class WindowedCache {
     return b_.AddAll(AssertAttrs{}, {condition, text, number}, name).status();
   }
 
-  // Sets C, G and the number of rows, and checks that the window fits and that no sample has fewer
-  // keys than there are queries.
+  // Sets C, G and the number of rows, and checks that the window fits in the cache and that no
+  // sample has fewer keys than queries.
   Status Measure(int64_t window) {
     ONCILLA_ASSIGN(capacity_, SizeOf(b_, g_.past_keys, 2, "cache_capacity"));
     const ValueId within = b_.Constant(Tensor::ScalarInt64(window - 1));
@@ -163,7 +166,7 @@ class WindowedCache {
     ONCILLA_ASSIGN(const ValueId fits, b_.Add("Greater", {}, {step_, zero_}, "window_fits"));
     ONCILLA_TRY(Check(fits, "the cache must have at least local_window_size rows; it has",
                       capacity_, "check_window"));
-    // The check may come later than what is computed with the step.
+    // Keeps the step positive, since the nodes that divide by it may run before the check.
     ONCILLA_ASSIGN(step_, b_.Add("Max", {}, {step_, one_}, "step"));
     ONCILLA_ASSIGN(const ValueId known, b_.Add("GreaterEqual", {}, {g_.start, zero_}, "started"));
     ONCILLA_ASSIGN(const ValueId all, b_.Add("ReduceAll", {}, {known}, "all_started"));
@@ -175,7 +178,7 @@ class WindowedCache {
     return {};
   }
 
-  // L of samples that have had so many keys.
+  // L(T) for samples that have had T = `keys` keys.
   Result<ValueId> Held(ValueId keys, const std::string& name) {
     ONCILLA_ASSIGN(ValueId beyond, Sub(keys, capacity_, name + "_beyond"));
     ONCILLA_ASSIGN(beyond, b_.Add("Max", {}, {beyond, zero_}, name + "_lacking"));
@@ -186,7 +189,7 @@ class WindowedCache {
     return Sub(keys, gone, name);
   }
 
-  // i64[N, count]: numbers from `start` of each sample on, none beyond `last`.
+  // i64[N, count]: count consecutive numbers from each sample's `start`, limited to `last`.
   Result<ValueId> From(ValueId start, ValueId count, ValueId last, const std::string& name) {
     ONCILLA_ASSIGN(ValueId row, b_.Add("Range", {}, {zero_, count, one_}, name + "_row"));
     ONCILLA_ASSIGN(row, b_.Unsqueeze(row, {0}, name + "_row_of_all"));
@@ -195,7 +198,7 @@ class WindowedCache {
     return b_.Add("Min", {}, {row, last}, name + "_places");
   }
 
-  // Where the rows that are held and then the new ones stand in past and new rows.
+  // The indices, in past rows followed by new rows, of the held rows and then the new ones.
   Result<ValueId> PlacesInOrder(ValueId held) {
     ONCILLA_ASSIGN(ValueId row, b_.Add("Range", {}, {zero_, rows_, one_}, "row"));
     ONCILLA_ASSIGN(row, b_.Unsqueeze(row, {0}, "row_of_all"));
@@ -206,7 +209,7 @@ class WindowedCache {
     return b_.Add("Where", {}, {before, row, fresh}, "row_places");
   }
 
-  // The rows that are held and then the new ones, as the cache stores them.
+  // The held rows and then the new ones, in the form that the cache stores.
   Result<ValueId> InOrder(const CacheForm& form, ValueId past, ValueId rows, ValueId places,
                           const std::string& name) {
     const EnsureShapeAttrs shape = {.dims = {-1, g_.shared, -1, StoredSize(form, g_)}};
@@ -222,7 +225,7 @@ class WindowedCache {
                   {x, places}, name);
   }
 
-  // The columns of the rows: those of the bias count all keys.
+  // The columns of the bias that belong to the rows; the bias has a column for every key so far.
   Result<ValueId> Bias(ValueId first) {
     ONCILLA_ASSIGN(const ValueId samples, b_.Sizes(g_.q, 0, 1, "samples"));
     ONCILLA_ASSIGN(const ValueId rest, b_.Sizes(g_.bias, 1, 4, "bias_sizes"));
@@ -271,7 +274,7 @@ Result<Cache> AddWholeCache(OnnxLowering& b, const Grouped& g) {
                  AddPresent(b, g, g.value_form, g.past_values, g.v, "present_value"));
   cache.keys = cache.present_keys, cache.values = cache.present_values;
   if (g.bias != kNoValue) {
-    // A bias covers only the first `total` rows; then the others are cut off.
+    // A bias covers only the first `total` rows, so the others are cut off.
     ONCILLA_ASSIGN(const ValueId end, b.Unsqueeze(g.total, {0}, "cache_end"));
     for (ValueId* x : {&cache.keys, &cache.values}) {
       const std::string name = x == &cache.keys ? "keys_seen" : "values_seen";

@@ -1,5 +1,5 @@
-// com.microsoft's ops that ONNX Runtime's transformers tool leaves in diffusion models: images in
-// channels-last layout, and what it fuses around their normalisations.
+// com.microsoft's ops that ONNX Runtime's transformers tool leaves in diffusion models:
+// channels-last images, and the ops fused around their normalisations.
 #include "engine/import/onnx/lowering.h"
 #include "engine/import/onnx/ops/window.h"
 

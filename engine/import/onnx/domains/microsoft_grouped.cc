@@ -15,13 +15,13 @@ namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
-// Inputs by position: first what both ops have.
+// Input indices: first those that both ops share.
 enum : size_t { kQuery, kKey, kValue, kPastKey, kPastValue };
 enum : size_t { kPlaces = 9, kBias, kSink, kKeyScale, kValueScale, kQueryNorm, kKeyNorm };
 enum : size_t { kBlockRows = 5, kBlockColumns };
 struct DecoderInputs {
   size_t lengths, total, cosine, sine;
-  int64_t unstated;  // what is to be added to the lengths
+  int64_t unstated;  // to be added to the lengths
 };
 constexpr DecoderInputs kGrouped = {5, 6, 7, 8, 1};
 constexpr DecoderInputs kSparse = {8, 7, 9, 10, 0};
@@ -46,7 +46,7 @@ Status CheckKind(OnnxLowering& b) {
   return {};
 }
 
-// Queries, keys and values by head; they are split if they come in one tensor.
+// Queries, keys and values by head. If they come in one tensor, it is split.
 Result<Grouped> ReadParts(OnnxLowering& b) {
   Grouped g;
   ONCILLA_ASSIGN(g.heads, b.NeedInt("num_heads"));
@@ -79,7 +79,7 @@ Result<Grouped> ReadParts(OnnxLowering& b) {
   return g;
 }
 
-// The forms of the cache, and the bias of the scores.
+// Reads the forms of the cache, and the bias of the scores.
 Status ReadForms(OnnxLowering& b, Grouped& g) {
   ONCILLA_ASSIGN(g.key_form, ReadCacheForm(b, "k_quant_type", kKeyScale, g));
   ONCILLA_ASSIGN(g.value_form, ReadCacheForm(b, "v_quant_type", kValueScale, g));
@@ -89,7 +89,7 @@ Status ReadForms(OnnxLowering& b, Grouped& g) {
   return {};
 }
 
-// Norms each head's queries and keys by the root of their mean square, where there are weights.
+// Divides each head's queries and keys by their root mean square, if there are weights for this.
 Status Norm(OnnxLowering& b, Grouped& g) {
   ONCILLA_ASSIGN(const float epsilon, b.Float("qk_norm_epsilon", 1e-6f));
   if (!b.has(kQueryNorm)) return {};
@@ -102,8 +102,8 @@ Status Norm(OnnxLowering& b, Grouped& g) {
   return {};
 }
 
-// The positions of the queries: those of a prompt (as many as there are keys in total) start at 0;
-// otherwise they are the last ones of their sample.
+// The positions of the queries. Those of a prompt (as many queries as keys in total) start at 0;
+// otherwise the queries are the last positions of their sample.
 Status FindPlaces(OnnxLowering& b, const DecoderInputs& at, Grouped& g) {
   ONCILLA_ASSIGN(ValueId lengths, b.Cast(b.in(at.lengths), DType::kI64, "last_key"));
   ONCILLA_ASSIGN(lengths, b.Add(ReshapeAttrs{}, {lengths, b.Ints({-1})}, "last_keys"));
@@ -159,8 +159,8 @@ Status Rotate(OnnxLowering& b, const DecoderInputs& at, size_t place_input, Grou
   return {};
 }
 
-// The softmax of scores [N, heads, L, keys]. The scores of the sinks, one for each head, take part
-// in it and are cut off.
+// The softmax of scores [N, heads, L, keys]. The sinks, one score per head, take part in it and are
+// cut off afterwards.
 Result<ValueId> AddSoftmaxWithSink(OnnxLowering& b, ValueId scores, ValueId sink) {
   if (sink == kNoValue) return b.Add("Softmax", {}, {scores}, "weights");
   ONCILLA_ASSIGN(sink, b.Cast(sink, b.fact(scores).dtype, "sink_wide"));
@@ -174,8 +174,9 @@ Result<ValueId> AddSoftmaxWithSink(OnnxLowering& b, ValueId scores, ValueId sink
   return b.Add("Slice", {}, {y, b.Ints({1}), b.Ints({kEnd}), b.Ints({3})}, "weights");
 }
 
-// The fourth output: the scores before (1) or behind (2) their softmax, [N, heads, L, total]; 0
-// where a key is hidden. Columns of padding, which ONNX Runtime leaves undefined, are hidden.
+// The fourth output: the scores before (1) or after (2) the softmax, [N, heads, L, total], with 0
+// where a key is hidden. ONNX Runtime leaves columns of padding undefined; here they count as
+// hidden.
 Result<ValueId> AddScoresShown(OnnxLowering& b, const Grouped& g, const Cache& cache,
                                const AttentionAttrs& attrs, ValueId sink) {
   ONCILLA_ASSIGN(const int64_t stage, b.Int("qk_output", 0));
@@ -213,7 +214,7 @@ Result<ValueId> AddScoresShown(OnnxLowering& b, const Grouped& g, const Cache& c
   return b.Cast(y, b.dtype(), "shown");
 }
 
-// Attention to the cache in its layout. Also returns the scores, if they are wanted.
+// Attention over the cache in its layout. Also returns the scores if they are requested.
 Result<Values> Attend(OnnxLowering& b, const Grouped& g, const Cache& cache, int64_t window) {
   ONCILLA_ASSIGN(const float scale, b.Float("scale", 0));
   ONCILLA_ASSIGN(const float softcap, b.Float("softcap", 0));
@@ -226,7 +227,7 @@ Result<Values> Attend(OnnxLowering& b, const Grouped& g, const Cache& cache, int
   attrs.softcap = softcap > 0 ? double{softcap} : 0;
   if (window > 0) attrs.left = window - 1;
   if (causal) attrs.right = 0;
-  // A padding row can be so far behind that its window contains no key.
+  // A padding row may be so late that its window contains no key; its result is then zero.
   attrs.zero_blind = true;
   AttentionParts parts{g.q, cache.keys, cache.values};
   parts.lengths = cache.lengths;
@@ -262,8 +263,8 @@ Result<Values> LowerGroupQueryAttention(OnnxLowering& b) {
   return Values{y[0], cache.present_keys, cache.present_values, y[1]};
 }
 
-// Which blocks of keys each block of queries sees, by layout: bool[layouts, blocks, blocks]. The
-// file lists the columns of each row that are seen.
+// Which blocks of keys each block of queries sees: bool[layouts, blocks, blocks]. The file lists
+// the visible columns of each row.
 Result<Tensor> ReadBlocks(OnnxLowering& b) {
   const char* what = "the blocks' rows and columns";
   ONCILLA_ASSIGN(const std::vector<int64_t> rows, b.KnownInts(kBlockRows, what));
@@ -301,8 +302,8 @@ Result<Tensor> ReadBlocks(OnnxLowering& b) {
   return table;
 }
 
-// The bias of the scores [N, heads, L, keys] by the layouts of blocks, of which heads take one each
-// in turn.
+// Sets the bias of the scores [N, heads, L, keys] from the block layouts, which the heads use in
+// turn.
 Status HideBlocks(OnnxLowering& b, Grouped& g) {
   ONCILLA_ASSIGN(const int64_t size, b.NeedInt("sparse_block_size"));
   ONCILLA_ASSIGN(const Tensor seen, ReadBlocks(b));
@@ -316,14 +317,14 @@ Status HideBlocks(OnnxLowering& b, Grouped& g) {
   const ValueId last = b.Constant(Tensor::ScalarInt64(blocks - 1));
   const auto block = [&](ValueId places, const std::string& name) -> Result<ValueId> {
     ONCILLA_ASSIGN(const ValueId at, b.Add("FloorDiv", {}, {places, width}, name + "_of"));
-    return b.Add("Min", {}, {at, last}, name);  // those behind are hidden as later ones
+    return b.Add("Min", {}, {at, last}, name);  // later blocks are hidden anyway, as future keys
   };
   const ValueId none = b.Constant(Tensor::ScalarInt64(0));
   const ValueId one = b.Constant(Tensor::ScalarInt64(1));
   ONCILLA_ASSIGN(const ValueId keys, b.Add("Range", {}, {none, g.total, one}, "key_places"));
   ONCILLA_ASSIGN(const ValueId key_block, block(keys, "key_block"));
   ONCILLA_ASSIGN(const ValueId query_block, block(g.places, "query_block"));
-  // The few queries of a step first: the table has the blocks of the longest text.
+  // Gather by query first: a step has few queries, while the table covers the longest text.
   ONCILLA_ASSIGN(ValueId shown,
                  b.Add(GatherAttrs{.axis = 1}, {b.Constant(seen), query_block}, "by_query"));
   ONCILLA_ASSIGN(shown, b.Add(GatherAttrs{.axis = 3}, {shown, key_block}, "by_key"));
@@ -358,8 +359,8 @@ Result<Values> LowerSparseAttention(OnnxLowering& b) {
   return Values{y, cache.present_keys, cache.present_values};
 }
 
-// Sets the scores of words to minus infinity that would complete a sequence of `ngram_size` words
-// which already occurs in the row.
+// Sets the scores of words that would complete a sequence of `ngram_size` words which already
+// occurs in the row to minus infinity.
 Result<Values> LowerNGramRepeatBlock(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t n, b.NeedInt("ngram_size"));
   constexpr int64_t kMost = 64;

@@ -1,5 +1,5 @@
-// com.microsoft's products with weights of few bits, which stay packed; mixtures of experts; and
-// ops of text generation, which are refused with advice.
+// com.microsoft's products with packed weights of few bits; mixtures of experts; and ops of text
+// generation, which are refused with advice.
 #include <array>
 #include <limits>
 
@@ -15,7 +15,7 @@ Result<int64_t> ReadBits(OnnxLowering& b, std::string_view name) {
   return bits;
 }
 
-// x as a tensor of these sizes; older models store matrices as vectors.
+// x reshaped to `sizes`; older models store matrices as vectors.
 Result<ValueId> Shaped(OnnxLowering& b, ValueId x, std::vector<int64_t> sizes,
                        const std::string& name) {
   if (x == kNoValue) return x;
@@ -35,9 +35,9 @@ Result<ValueId> Numbers(OnnxLowering& b, ValueId x, int64_t bits, int64_t count,
   return b.Add("Slice", {}, {all, b.Ints({0}), b.Ints({count}), b.Ints({-1})}, name);
 }
 
-// MatMulNBits with input 4, which states the scale and zero point of each row of the matrix: the
-// matrix is unpacked from constants when the graph is compiled. (ONNX Runtime's CPU provider
-// ignores zero points here; the op's definition does not.)
+// MatMulNBits with input 4 (g_idx), which gives the index of the scale and zero point of each row
+// of the matrix. The matrix is unpacked from constants when the graph is compiled. (ONNX Runtime's
+// CPU provider ignores zero points here; the op's definition does not.)
 struct PackedMatrix {
   ValueId weights = kNoValue, scales = kNoValue, zeros = kNoValue;
 };
@@ -114,7 +114,7 @@ Result<Values> LowerMatMulNBits(OnnxLowering& b) {
   return One(b.Add("Add", {}, {y, b.in(5)}));
 }
 
-// The numbers that 4 bits stand for in bitsandbytes: FP4 (a sign, then 0, 1/192, 2/3, ..) and NF4,
+// The values of the 4-bit codes of bitsandbytes: FP4 (a sign, then 0, 1/192, 2/3, ..), and NF4,
 // quantiles of the normal distribution.
 constexpr float kBnb4Tables[2][16] = {
     {0.0f, 5.208333333e-03f, 0.66666667f, 1.0f, 0.33333333f, 0.5f, 0.16666667f, 0.25f, -0.0f,
@@ -124,8 +124,9 @@ constexpr float kBnb4Tables[2][16] = {
      0.07958029955625534f, 0.16093020141124725f, 0.24611230194568634f, 0.33791524171829224f,
      0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f}};
 
-// Weights [N, K] in pairs of places in a table, the first in a byte's upper half; each `block_size`
-// of them, of one row or of several, have a factor. They are unpacked while importing.
+// Weights [N, K] as pairs of 4-bit codes, the first in the upper half of a byte. Each `block_size`
+// consecutive codes, which may span several rows, share a factor. They are unpacked by nodes that
+// constant folding removes.
 Result<Values> LowerMatMulBnb4(OnnxLowering& b) {
   b.Ignore("training_mode");
   ONCILLA_ASSIGN(const int64_t depth, b.NeedInt("K"));
@@ -147,7 +148,7 @@ Result<Values> LowerMatMulBnb4(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId lower, b.Add("BitAnd", {}, {bytes, mask}, "lower"));
   ONCILLA_ASSIGN(ValueId places, b.Add(ConcatAttrs{.axis = 1}, {upper, lower}, "pairs"));
   ONCILLA_ASSIGN(places, b.Add(ReshapeAttrs{}, {places, b.Ints({-1})}, "places"));
-  // The last block is filled up.
+  // Pad the last block to its full size.
   const int64_t more = blocks * block - (count + 1) / 2 * 2;
   if (more > 0) {
     ONCILLA_ASSIGN(places, b.Add("Pad", {}, {places, b.Ints({0, more})}, "places_of_blocks"));
@@ -176,19 +177,19 @@ Result<ValueId> AsBytes(OnnxLowering& b, ValueId x, const std::string& name) {
   return b.Add("CastStored", to, {x}, name + "_bytes");
 }
 
-// GatherBlockQuantized: a table of numbers of few bits, of which a part is taken along one axis and
-// each `block` along another (or the same) have a scale and a zero point.
+// GatherBlockQuantized: a table of numbers of few bits. Slices are taken along one axis; each
+// `block` numbers along another (or the same) axis share a scale and a zero point.
 struct BlockTable {
   DType dtype;          // of the data
   int64_t bits = 4;     // of a number
   int64_t block = 128;  // how many numbers along the scaled axis share a scale
-  int64_t size = 0;     // how many there are
+  int64_t size = 0;     // how many numbers there are along the scaled axis
   int rank = 0, taken = 0, scaled = 0;
   int scaled_out = 0;  // the scaled axis of the result
   bool bytes_of_several() const { return dtype == DType::kU8; }
 };
 
-// Numbers of 8 or 4 bits with an exponent.
+// Floating-point types of 8 or 4 bits.
 bool IsReal(DType dtype) { return IsSmallFloat(dtype) && dtype != DType::kF8E8M0; }
 
 Result<BlockTable> ReadBlockTable(OnnxLowering& b) {
@@ -218,7 +219,7 @@ Result<BlockTable> ReadBlockTable(OnnxLowering& b) {
   t.size = t.bytes_of_several() ? width.size * 8 / t.bits : width.size;
   if (real && t.block == 0) t.block = t.size;
   if (t.block < 1 || t.block > kMost) return InvalidArgument("block_size is ", t.block);
-  // Each of them has its block's place in a list (OfBlocks).
+  // Each of the numbers gets an entry in the list of block indices (OfBlocks).
   constexpr int64_t kMostListed = int64_t{1} << 24;
   if (t.size > kMostListed && t.block < t.size && t.taken != t.scaled) {
     return Unsupported("with ", t.size, " numbers along quantize_axis");
@@ -227,7 +228,7 @@ Result<BlockTable> ReadBlockTable(OnnxLowering& b) {
   return t;
 }
 
-// Scales or zero points for each number that is taken.
+// The scale or zero point of each number that is taken.
 Result<ValueId> OfBlocks(OnnxLowering& b, const BlockTable& t, ValueId x, const std::string& name) {
   const ValueId block = b.Constant(Tensor::ScalarInt64(t.block));
   ValueId places = b.in(1);
@@ -242,7 +243,7 @@ Result<ValueId> OfBlocks(OnnxLowering& b, const BlockTable& t, ValueId x, const 
   if (!own.ranked()) return Unsupported("the rank of the ", name, " is not known");
   if (own.rank() != t.rank) return InvalidArgument(name, " of the shape ", own);
   if (own[t.taken].known() && own[t.taken].size == 1 && !own[t.taken].Same(data[t.taken])) {
-    // One for all, which only tables of numbers with an exponent have.
+    // A single scale for all slices, which only tables of floating-point numbers have.
     ONCILLA_ASSIGN(const ValueId none, b.Scalar(b.dtype(1), 0));
     ONCILLA_ASSIGN(places, b.Add("Mul", {}, {places, none}, name + "_firsts"));
   }
@@ -253,7 +254,7 @@ Result<ValueId> OfBlocks(OnnxLowering& b, const BlockTable& t, ValueId x, const 
   return b.Add(GatherAttrs{.axis = t.scaled_out}, {x, b.Ints(std::move(of))}, name);
 }
 
-// Only the requested part is unpacked.
+// Only the slices that are taken are unpacked.
 Result<Values> LowerGatherBlockQuantized(OnnxLowering& b) {
   ONCILLA_ASSIGN(const BlockTable t, ReadBlockTable(b));
   const DType to = b.dtype(2);
@@ -328,7 +329,7 @@ Result<ValueId> AddExpertActivation(OnnxLowering& b, ValueId x) {
 }
 
 // The k experts with the largest scores for each row, [M, k], and their weights: the softmax over
-// those k, or its part over all experts.
+// those k scores, or their share of the softmax over all experts.
 struct Routes {
   int64_t k = 1, experts = 0, width = 0;
   ValueId rows = kNoValue;  // x as f32[M, width]
@@ -372,7 +373,7 @@ Result<Values> AsInput(OnnxLowering& b, ValueId y) {
   return narrow ? One(b.Cast(out, b.dtype(), "")) : Result<Values>(Values{out});
 }
 
-// One product of all experts with all rows, [E, M, N], plus the bias.
+// The products of all experts with all rows, [E, M, N], plus the bias.
 Result<ValueId> AddAllExperts(OnnxLowering& b, ValueId x, size_t weights, size_t bias,
                               const std::string& name) {
   ONCILLA_ASSIGN(const ValueId w, b.Cast(b.in(weights), DType::kF32, name + "_weights"));
@@ -383,8 +384,8 @@ Result<ValueId> AddAllExperts(OnnxLowering& b, ValueId x, size_t weights, size_t
   return b.Add("Add", {}, {y, more}, name + "_biased");
 }
 
-// Every expert computes every row: E / k times the work, but in few large products. Results of
-// experts that were not chosen are discarded, even if they are NaN.
+// Every expert computes every row: E / k times the necessary work, but in few large products. The
+// results of experts that were not chosen are discarded, even if they are NaN.
 Result<Values> LowerMoe(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool normalised, b.Flag("normalize_routing_weights", false));
   if (b.has(6) || b.has(7)) return Unsupported("with a third product (fc3)");
@@ -407,13 +408,13 @@ Result<Values> LowerMoe(OnnxLowering& b) {
   return AsInput(b, y);
 }
 
-// A packed product of the experts.
+// One of the two products of the experts, with packed weights.
 struct PackedProduct {
   size_t weights = 0, zeros = 0;  // inputs; scales and bias follow the weights
   int64_t bits = 4, block = 0;
 };
-// The zero points of matrices with so many [experts, columns, blocks] as MatMulPacked takes them.
-// Those of rows without blocks, [experts, bytes], are packed along the columns.
+// The zero points in the layout of MatMulPacked; `sizes` is [experts, columns, blocks]. If each row
+// is one block, they come as [experts, bytes], packed along the columns.
 Result<ValueId> ZerosOfExperts(OnnxLowering& b, const PackedProduct& p,
                                const std::array<int64_t, 3>& sizes, const std::string& name) {
   ValueId x = b.in(p.zeros);
@@ -429,7 +430,8 @@ Result<ValueId> ZerosOfExperts(OnnxLowering& b, const PackedProduct& p,
   return b.Add(ReshapeAttrs{}, {x, b.Ints({experts, columns, 1})}, name + "_zeros");
 }
 
-// The product of rows f32[M, k, depth], each with the expert in `ids`.
+// The product of the rows f32[M, k, depth] with the weights of the expert that `ids` names for
+// each.
 Result<ValueId> AddPackedExperts(OnnxLowering& b, ValueId x, ValueId ids, const PackedProduct& p,
                                  const std::string& name) {
   const PartialShape shape = b.in_fact(p.weights).shape;
@@ -484,8 +486,8 @@ Status CheckQMoe(OnnxLowering& b, int64_t bits) {
   return {};
 }
 
-// The weights of the chosen experts: the softmax of their scores, or numbers that the node is given
-// for all, [M, experts], which normalize_routing_weights divides by their sum.
+// The weights of the chosen experts: the softmax of their scores, or values from the input
+// router_weights [M, experts], divided by their sum if normalize_routing_weights is set.
 Result<ValueId> WeightsOfChosen(OnnxLowering& b, const Routes& r) {
   constexpr size_t kRouterWeights = 14;
   ONCILLA_ASSIGN(const bool normalised, b.Flag("normalize_routing_weights", false));

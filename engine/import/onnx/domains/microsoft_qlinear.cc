@@ -1,7 +1,7 @@
-// com.microsoft's ops on quantised tensors, computed step by step as ONNX Runtime's CPU provider
-// does: where it looks up results in a table of all 256 bytes, so does the graph, and where it
-// computes, the graph adds and rounds in the same order. Products and sums of 8-bit integers are
-// exact. Results within a few units in the last place of a tie may differ by one step, because its
+// com.microsoft's ops on quantised tensors, in the same steps as ONNX Runtime's CPU provider: where
+// it looks up results in a table of all 256 bytes, so does the graph, and where it computes, the
+// graph adds and rounds in the same order. Products and sums of 8-bit integers are exact. Results
+// within a few units in the last place of a tie may differ by one step, because ONNX Runtime's
 // kernels for newer processors use fused multiply-add.
 #include <algorithm>
 #include <cmath>
@@ -76,7 +76,7 @@ Result<ValueId> ZeroInFloat(OnnxLowering& b, const Scaling& scaling, const std::
   return b.Cast(scaling.zero, DType::kF32, of + "_float_zero");
 }
 
-// As ONNX Runtime quantises: x / scale is rounded first, and then the zero point is added.
+// Quantises as ONNX Runtime does: x / scale is rounded first, and then the zero point is added.
 Result<ValueId> Quantized(OnnxLowering& b, ValueId x, const Scaling& y, DType to) {
   ONCILLA_ASSIGN(const ValueId steps, b.Add("Div", {}, {x, y.scale}, "steps"));
   return RoundInto(b, steps, y.zero, to);
@@ -121,7 +121,7 @@ Tensor TableOf(const Numbers& x, const Numbers& y, const FloatFunction& fn) {
   return Tensor::Of<T>(kDTypeOf<T>, {256}, table);
 }
 
-// fn of a quantised operand with scale and zero point `from`, by a table.
+// fn of a quantised operand, by a table; `from` and `to` are the scaling of operand and result.
 Result<ValueId> LookedUp(OnnxLowering& b, const Operand& x, const Numbers& from, const Numbers& to,
                          const FloatFunction& fn, const std::string& role) {
   const bool is_signed = x.dtype == DType::kI8;
@@ -130,7 +130,8 @@ Result<ValueId> LookedUp(OnnxLowering& b, const Operand& x, const Numbers& from,
   return b.Add("ByteTable", {}, {x.x, table}, role);
 }
 
-// Converts operands to y's scale and zero point by tables; nothing if one of them is not constant.
+// Converts operands to y's scale and zero point by tables. Returns nothing if a scale or zero point
+// is not constant.
 Result<std::optional<Values>> OfOneScale(OnnxLowering& b, std::span<const Operand> operands,
                                          const Scaling& y) {
   const auto to = NumbersOf(b, y);
@@ -179,7 +180,7 @@ Result<Values> LowerQLinearLeakyRelu(OnnxLowering& b) {
       b, fn, [&](ValueId v) { return b.Add("LeakyRelu", AlphaAttrs{alpha}, {v}, "result"); });
 }
 
-// In ONNX Runtime's order: zero points are combined in one number, which is added first.
+// The order of ONNX Runtime: the zero points are combined in one number, which is added first.
 Result<Values> LowerQLinearAdd(OnnxLowering& b) {
   ONCILLA_ASSIGN(const Operand x, ReadOperand(b, 0, "a"));
   ONCILLA_ASSIGN(const Operand y, ReadOperand(b, 3, "b"));
@@ -219,8 +220,8 @@ Result<Values> LowerQLinearMul(OnnxLowering& b) {
   return One(RoundInto(b, moved, kNoValue, x.dtype));
 }
 
-// Exponentials of the distances from the largest number, divided by their sum. ONNX Runtime uses
-// the integer number of steps that make 1. Where that exceeds the type, its kernel for signed
+// Exponentials of the differences to the largest number, divided by their sum. As in ONNX Runtime,
+// the number of steps that make 1 is an integer. Where that exceeds the type, its kernel for signed
 // numbers wraps around; here the result is clipped.
 Result<Values> LowerQLinearSoftmax(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t opset, b.NeedInt("opset"));

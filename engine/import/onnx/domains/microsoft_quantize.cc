@@ -1,5 +1,5 @@
-// com.microsoft's products of quantised matrices: exact sums, scaled afterwards. Scales are
-// numbers, or for weights one per column.
+// com.microsoft's products of quantised matrices: exact sums, scaled afterwards. A scale is one
+// number; weights may have one per column.
 #include "engine/import/onnx/ops/quantize.h"
 
 namespace oncilla {
@@ -54,8 +54,8 @@ Result<Values> LowerDynamicQuantizeMatMul(OnnxLowering& b) {
   return WithBias(b, product, 4);
 }
 
-// alpha * A' * B' + C, where C is in the product's steps, in steps of y_scale; the result is float
-// if there is no y_zero_point.
+// alpha * A' * B' + C, where C is quantised in the steps of the product, requantised to y_scale;
+// the result is float if there is no y_zero_point.
 Result<Values> LowerQGemm(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float alpha, b.Float("alpha", 1));
   ONCILLA_ASSIGN(const bool transpose_a, b.Flag("transA", false));

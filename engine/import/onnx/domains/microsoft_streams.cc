@@ -1,6 +1,6 @@
-// com.microsoft's ops of nets with several residual streams (hyper-connections: each layer reads a
-// mix of C streams and its result is mixed into all of them), and the gates of linear attention and
-// of Engram memories. All compute in float, whatever the type of what they are given.
+// com.microsoft's ops of networks with several residual streams (hyper-connections: each layer
+// reads a mix of C streams, and its result is mixed into all of them), and the gates of linear
+// attention and of Engram memories. All compute in float, for inputs of any type.
 #include "engine/import/onnx/lowering.h"
 
 namespace oncilla {
@@ -15,14 +15,15 @@ Result<Values> Narrow(OnnxLowering& b, ValueId y) {
   return One(b.dtype() == DType::kF32 ? b.Add("Identity", {}, {y}) : b.Cast(y, b.dtype(), ""));
 }
 
-// The first input as [.., C, H]; files store it so, or as [.., C * H] with `num_branches`.
+// The first input as [.., C, H]. Files store it in this shape, or as [.., C * H] with
+// `num_branches`.
 struct Streams {
   ValueId x = kNoValue;
   int rank = 0;      // of x
   int64_t flat = 0;  // C, where the file stores [.., C * H]
 };
 
-// [.., C * H] as [.., C, H]. `rank` is the former's.
+// Reshapes x from [.., C * H], which has `rank` axes, to [.., C, H].
 Result<ValueId> Apart(OnnxLowering& b, ValueId x, int rank, int64_t branches,
                       const std::string& name) {
   std::vector<int64_t> sizes(static_cast<size_t>(rank - 1), 0);
@@ -30,7 +31,7 @@ Result<ValueId> Apart(OnnxLowering& b, ValueId x, int rank, int64_t branches,
   return b.Add(ReshapeAttrs{.zero_copies = true}, {x, b.Ints(std::move(sizes))}, name);
 }
 
-// [.., C, H] as the file stores it.
+// Reshapes y from [.., C, H] to the shape that the file uses.
 Result<ValueId> AsStored(OnnxLowering& b, const Streams& streams, ValueId y) {
   if (streams.flat == 0) return y;
   std::vector<int64_t> sizes(static_cast<size_t>(streams.rank - 2), 0);
@@ -53,8 +54,8 @@ Result<Streams> ReadStreams(OnnxLowering& b) {
   return streams;
 }
 
-// Gates [.., C], [.., C, 1] or [.., C, H], or [.., C * H] beside streams that are stored so, as
-// what stretches to [.., C, H].
+// Gates in a shape that broadcasts to [.., C, H]. They come as [.., C], [.., C, 1] or [.., C, H],
+// or as [.., C * H] if the streams are stored so.
 Result<ValueId> ReadGates(OnnxLowering& b, const Streams& streams, size_t input, bool flat) {
   ONCILLA_ASSIGN(const int rank, b.Rank(input, "the gates"));
   ONCILLA_ASSIGN(const ValueId gates, Wide(b, input, "gates"));
@@ -68,7 +69,7 @@ Result<ValueId> ReadGates(OnnxLowering& b, const Streams& streams, size_t input,
   return Apart(b, gates, rank, streams.flat, "gates_apart");
 }
 
-// The norm of each stream by the root of its mean square, times a scale [C * H], [C, H] or [H].
+// Divides each stream by its root mean square, times a scale [C * H], [C, H] or [H].
 Result<Values> LowerBranchwiseRmsNorm(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-5f));
   ONCILLA_ASSIGN(const Streams streams, ReadStreams(b));
@@ -95,7 +96,7 @@ Result<Values> LowerBranchwiseRmsNorm(OnnxLowering& b) {
   return Narrow(b, y);
 }
 
-// The sum of all streams, each times its gates, times `reduction_scale`.
+// The sum of all streams, each multiplied by its gate, times `reduction_scale`.
 Result<Values> LowerPreMix(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float scale, b.Float("reduction_scale", 1));
   ONCILLA_ASSIGN(const Streams streams, ReadStreams(b));
@@ -108,8 +109,8 @@ Result<Values> LowerPreMix(OnnxLowering& b) {
   return Narrow(b, y);
 }
 
-// The streams mixed with one another by a matrix, if there is one, and a layer's result added to
-// each of them by its gates.
+// The streams, mixed with one another by a matrix if there is one, plus a layer's result multiplied
+// by each stream's gate.
 Result<Values> LowerPostMix(OnnxLowering& b) {
   ONCILLA_ASSIGN(const Streams streams, ReadStreams(b));
   ONCILLA_ASSIGN(ValueId block, Wide(b, 1, "block"));
@@ -126,8 +127,7 @@ Result<Values> LowerPostMix(OnnxLowering& b) {
   return Narrow(b, y);
 }
 
-// The norm over the last axis of x [N, L, C, H] by the root of its mean square, with a scale [C,
-// H].
+// Divides x [N, L, C, H] by its root mean square over the last axis, times a scale [C, H].
 Result<ValueId> StreamNorm(OnnxLowering& b, ValueId x, size_t scale_input, float epsilon,
                            const std::string& name) {
   const LayerNormAttrs attrs = {.axis = -1, .epsilon = double{epsilon}};
@@ -136,7 +136,7 @@ Result<ValueId> StreamNorm(OnnxLowering& b, ValueId x, size_t scale_input, float
   return b.Add("Mul", {}, {norm, scale}, name + "_normed");
 }
 
-// A value of all streams, opened for each of them by how well its key matches its query.
+// A value for all streams, gated in each by the match of its key with its query.
 Result<Values> LowerEngramGate(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-5f));
   ONCILLA_ASSIGN(const int rank, b.Rank(0, "the key"));
@@ -153,7 +153,8 @@ Result<Values> LowerEngramGate(OnnxLowering& b) {
   ONCILLA_ASSIGN(size, b.Cast(size, DType::kF32, "size_real"));
   ONCILLA_ASSIGN(size, b.Add("Sqrt", {}, {size}, "size_root"));
   ONCILLA_ASSIGN(match, b.Add("Div", {}, {match, size}, "match_scaled"));
-  // The root of the match with its sign; 1e-6 is part of the op's definition.
+  // The square root of the match's absolute value with the match's sign; 1e-6 is part of the op's
+  // definition.
   ONCILLA_ASSIGN(const ValueId sign, b.Add("Sign", {}, {match}, "sign"));
   ONCILLA_ASSIGN(ValueId gate, b.Add("Abs", {}, {match}, "strength"));
   ONCILLA_ASSIGN(const ValueId least, b.Scalar(DType::kF32, 1e-6));

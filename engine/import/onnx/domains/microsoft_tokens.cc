@@ -1,5 +1,5 @@
 // com.microsoft's ops on the tokens of a text: hashes of n-grams (Engram memories), and how far
-// predicted tokens follow the source (aggressive decoding).
+// predicted tokens agree with the source (aggressive decoding).
 #include <functional>
 #include <limits>
 
@@ -15,7 +15,7 @@ Result<ValueId> Part(OnnxLowering& b, ValueId x, int64_t begin, int64_t end, int
   return b.Add("Slice", {}, {x, b.Ints({begin}), b.Ints({end}), b.Ints({axis})}, name);
 }
 
-// Inputs of the two n-gram ops by position.
+// Input indices of the two n-gram ops; the defaults are those of NGramHashMapping.
 struct NGramInputs {
   size_t past = 3, offsets = 4, eos = 5, segments = 6;
 };
@@ -23,8 +23,8 @@ struct NGramInputs {
 struct NGrams {
   NGramInputs at;
   int64_t most = 0, heads = 0;  // the longest n-gram, and hashes of each length
-  ValueId fill = kNoValue;      // what stands before the first token: eos, or the padding
-  bool resets = false;          // no n-gram reaches over an eos
+  ValueId fill = kNoValue;      // stands before the first token: eos, or the padding
+  bool resets = false;          // no n-gram extends across an eos
   int64_t history() const { return most - 1; }
 };
 
@@ -49,9 +49,9 @@ Result<NGrams> ReadNGrams(OnnxLowering& b, const NGramInputs& at) {
   return grams;
 }
 
-// The hashes of all lengths along a new last axis. `before` gives the tokens that stand k places
-// before each, `cut` whether a segment ends between those and the ones behind them; kNoValue where
-// none does.
+// The hashes of n-grams of all lengths, along a new last axis. `before(k)` gives the token k
+// positions before each token; `cut(k)` whether a segment ends between that token and the next, or
+// kNoValue if there are no segments.
 Result<ValueId> AddHashes(OnnxLowering& b, const NGrams& grams,
                           const std::function<Result<ValueId>(int64_t k)>& before,
                           const std::function<Result<ValueId>(int64_t k)>& cut) {
@@ -100,7 +100,7 @@ Result<ValueId> AddHashes(OnnxLowering& b, const NGrams& grams,
   return y;
 }
 
-// Samples of one length: tokens [N, L].
+// Samples of equal length: tokens [N, L].
 Result<Values> LowerNGramHashMapping(OnnxLowering& b) {
   ONCILLA_ASSIGN(const NGrams grams, ReadNGrams(b, {}));
   ONCILLA_ASSIGN(const int rank, b.Rank(0, "the list of tokens"));
@@ -114,17 +114,17 @@ Result<Values> LowerNGramHashMapping(OnnxLowering& b) {
     ONCILLA_ASSIGN(past, b.Add("Expand", {}, {grams.fill, sizes}, "history"));
   }
   ONCILLA_ASSIGN(const ValueId all, b.Add(ConcatAttrs{.axis = 1}, {past, b.in(0)}, "all"));
-  // The last L columns of what has `history` more in front, k places earlier.
+  // x has `history` extra columns in front. Returns the L columns that lie k before the last L.
   const auto earlier = [&](ValueId x, int64_t k, const std::string& name) {
     return Part(b, x, history - k, k == 0 ? kEnd : -k, 1, name);
   };
-  ValueId borders = kNoValue;  // bool: a segment begins with the token
+  ValueId borders = kNoValue;  // bool: a segment begins with this token
   if (b.has(grams.at.segments)) {
     const ValueId segments = b.in(grams.at.segments);
     ONCILLA_ASSIGN(const ValueId here, Part(b, segments, 1, kEnd, 1, "segments_here"));
     ONCILLA_ASSIGN(const ValueId there, Part(b, segments, 0, -1, 1, "segments_before"));
     ONCILLA_ASSIGN(const ValueId begins, b.Add("NotEqual", {}, {here, there}, "begins"));
-    // Nothing is known of the first token and of those before it.
+    // It is unknown whether a segment begins with the first token or with those before it.
     ONCILLA_ASSIGN(const ValueId no, b.Scalar(DType::kBool, 0));
     ONCILLA_ASSIGN(const ValueId first_sizes,
                    b.Add(ConcatAttrs{.axis = 0}, {samples, b.Ints({history + 1})}, "open_sizes"));
@@ -143,7 +143,7 @@ Result<Values> LowerNGramHashMapping(OnnxLowering& b) {
   return Values{y, present};
 }
 
-// Tokens of several requests, one after the other: [T], and where each request begins and ends.
+// Tokens of several requests in one vector [T], with the bounds of each request.
 class PackedTokens {
  public:
   static Result<PackedTokens> Of(OnnxLowering& b, const NGrams& grams) {
@@ -157,7 +157,7 @@ class PackedTokens {
     }
     return tokens;
   }
-  // For each token, the one k places before it in its request.
+  // For each token, the token k positions before it in its request.
   Result<ValueId> Before(int64_t k) {
     if (k == 0) return b_.in(0);
     ONCILLA_TRY(FindPlaces());
@@ -165,7 +165,7 @@ class PackedTokens {
                    b_.Add("Sub", {}, {local_, b_.Ints({k})}, StrCat("back", k)));
     return At(back, start_, request_, StrCat("token", k));
   }
-  // The last tokens of each request.
+  // The last tokens of each request, which the next call takes as its history.
   Result<ValueId> Last() {
     ONCILLA_ASSIGN(ValueId back, b_.Add("Sub", {}, {ends_, starts_}, "lengths"));
     ONCILLA_ASSIGN(back, b_.Unsqueeze(back, {1}, "length_of_places"));
@@ -190,7 +190,7 @@ class PackedTokens {
     const ValueId one = b_.Constant(Tensor::ScalarInt64(1));
     return b_.Add("Range", {}, {none, size, one}, name);
   }
-  // The request of each token, and its place in it.
+  // Finds the request of each token, and its position in the request.
   Status FindPlaces() {
     if (local_ != kNoValue) return {};
     ONCILLA_ASSIGN(const ValueId place, Count(b_.in(0), "place"));
@@ -203,7 +203,7 @@ class PackedTokens {
     ONCILLA_ASSIGN(local_, b_.Add("Sub", {}, {place, start_}, "local"));
     return {};
   }
-  // The tokens at places of requests; negative ones are of what came before.
+  // The tokens at positions of requests; negative positions are in the history.
   Result<ValueId> At(ValueId place, ValueId start, ValueId request, const std::string& name) {
     const int64_t history = grams_.history();
     const ValueId zero = b_.Constant(Tensor::ScalarInt64(0));
@@ -250,7 +250,8 @@ Result<Values> LowerVarlenNGramHashMapping(OnnxLowering& b) {
 // Inputs of BifurcationDetector.
 enum : size_t { kSource, kCurrent, kMatched, kPredicted };
 
-// The current tokens and those of the prediction up to the first that the source does not have.
+// The current tokens, followed by the predicted ones up to and including the first that differs
+// from the source.
 Result<ValueId> AddFollowed(OnnxLowering& b) {
   if (!b.has(kPredicted)) return b.Add("Identity", {}, {b.in(kCurrent)});
   ONCILLA_ASSIGN(const ValueId from,
@@ -258,7 +259,7 @@ Result<ValueId> AddFollowed(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId rest,
                  b.Add("Slice", {}, {b.in(kSource), from, b.Ints({kEnd}), b.Ints({0})}, "rest"));
   ONCILLA_ASSIGN(ValueId compared, Part(b, b.in(kPredicted), 0, -1, 0, "predicted_rest"));
-  // One token more than the source has left is predicted; other lengths fail here.
+  // The prediction must have one token more than the rest of the source; other lengths fail here.
   ONCILLA_ASSIGN(const ValueId left, b.Sizes(rest, 0, 1, "rest_size"));
   ONCILLA_ASSIGN(compared, b.Add(ReshapeAttrs{}, {compared, left}, "compared"));
   ONCILLA_ASSIGN(const ValueId same, b.Add("Equal", {}, {compared, rest}, "same"));
@@ -274,9 +275,9 @@ Result<ValueId> AddFollowed(OnnxLowering& b) {
   return b.Add(ConcatAttrs{.axis = 0}, {b.in(kCurrent), taken});
 }
 
-// Where the source goes on behind the last tokens: behind the only place that has the last `n` of
-// them, for the longest n from min_ngram_size on to which that can be followed; -1 if there is
-// none.
+// The position in the source after the match of the last n tokens, for the largest n from
+// min_ngram_size up that still matches; n stops growing when a match ends the source. -1 if there
+// is no match, or several for that n.
 Result<ValueId> AddSuffixMatch(OnnxLowering& b, ValueId tokens, int64_t least, int64_t most) {
   const auto number = [&](int64_t n) { return b.Constant(Tensor::ScalarInt64(n)); };
   const auto size = [&](ValueId x, const std::string& name) -> Result<ValueId> {
@@ -285,14 +286,14 @@ Result<ValueId> AddSuffixMatch(OnnxLowering& b, ValueId tokens, int64_t least, i
   };
   ONCILLA_ASSIGN(const ValueId source_size, size(b.in(kSource), "source"));
   ONCILLA_ASSIGN(const ValueId tokens_size, size(tokens, "tokens"));
-  // Room in front, so that there are words to compare if there are fewer tokens than `most`.
+  // Zeros in front, so that there is something to compare if there are fewer tokens than `most`.
   const ValueId room = b.Ints(std::vector<int64_t>(static_cast<size_t>(most), 0));
   ONCILLA_ASSIGN(const ValueId words, b.Add(ConcatAttrs{.axis = 0}, {room, tokens}, "words"));
   ValueId found = number(-1);
   ONCILLA_ASSIGN(ValueId going, b.Scalar(DType::kBool, 1));
   for (int64_t n = least; n <= most; ++n) {
     const auto name = [&](const char* what) { return StrCat(what, n); };
-    ValueId match = kNoValue;  // by place in the source
+    ValueId match = kNoValue;  // by position in the source
     for (int64_t i = 0; i < n; ++i) {
       const int64_t left = n - i;
       ONCILLA_ASSIGN(const ValueId word, Part(b, words, -left, left == 1 ? kEnd : 1 - left, 0,
@@ -308,7 +309,7 @@ Result<ValueId> AddSuffixMatch(OnnxLowering& b, ValueId tokens, int64_t least, i
     ONCILLA_ASSIGN(const ValueId ones, b.Cast(match, DType::kI64, name("matches")));
     ONCILLA_ASSIGN(const ValueId count, b.Add("ReduceSum", ReduceAttrs{.keep_dims = false},
                                               {ones, b.Ints({0})}, name("count")));
-    // The first match: as many places as are before any.
+    // The position of the first match is the number of positions before any match.
     ONCILLA_ASSIGN(const ValueId so_far, b.Add("CumSum", {}, {ones, number(0)}, name("so_far")));
     ONCILLA_ASSIGN(ValueId before, b.Add("Equal", {}, {so_far, number(0)}, name("before")));
     ONCILLA_ASSIGN(before, b.Cast(before, DType::kI64, name("before_number")));

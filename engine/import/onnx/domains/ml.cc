@@ -114,7 +114,7 @@ Result<Values> LowerArrayFeatureExtractor(OnnxLowering& b) {
   return One(b.Unsqueeze(row, {0}, ""));
 }
 
-// The tensor of an attribute with this suffix: the keys or values of a map.
+// The list of a map's keys or values, from the attribute of its type with this prefix.
 Result<Tensor> ListOf(OnnxLowering& b, const std::string& name) {
   if (b.version() >= 4 && b.HasAttr(name + "_tensor")) {
     ONCILLA_ASSIGN(const Tensor tensor, b.TensorAttr(name + "_tensor"));
@@ -339,7 +339,7 @@ Result<Values> LowerOneHotEncoder(OnnxLowering& b) {
     ONCILLA_ASSIGN(same, b.Add("Equal", {}, {x, b.Constant(Tensor::Int64s(numbers))}, "same"));
   }
   if (!zeros) ONCILLA_TRY(CheckAllKnown(b, same));
-  // Of a category that is listed several times, the last place counts.
+  // Of a category that is listed several times, only the last position counts.
   const std::vector<uint8_t> last = text ? LastPlaces(words) : LastPlaces(numbers);
   if (std::find(last.begin(), last.end(), 0) != last.end()) {
     const ValueId mask = b.Constant(Tensor::Of<uint8_t>(DType::kBool, {count}, last));
@@ -375,7 +375,7 @@ Result<Values> LowerLinearRegressor(OnnxLowering& b) {
   return One(AddPostTransform(b, scores, transform, ""));
 }
 
-// One score for two classes: the second one's if it is above zero.
+// Two classes with one score: the second class wins if the score is above zero.
 Result<Values> LowerOneScore(OnnxLowering& b, const std::string& transform) {
   ONCILLA_ASSIGN(const ValueId score, AddLinear(b, 1));
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kF32, 0));
@@ -403,7 +403,8 @@ Result<Values> LowerLinearClassifier(OnnxLowering& b) {
   return Values{label, shown};
 }
 
-// Input i as f32 [N, size]: all but the first axis are one, and what lacks is 0; a vector is a row.
+// Input i as f32 [N, size]: all axes but the first are merged, and missing columns are 0; a vector
+// is one row.
 Result<ValueId> AddFeatures(OnnxLowering& b, size_t i, int64_t size) {
   if (size < 0) return InvalidArgument("inputdimensions contains ", size);
   ONCILLA_ASSIGN(const int rank, b.Rank(i));
@@ -464,8 +465,8 @@ Result<Values> LowerZipMap(OnnxLowering& b) {
                                          : Tensor::Strings({count}, {words.begin(), words.end()}))};
 }
 
-// The map's value for each word of a vocabulary, in order, as one row; zero if it has none. The map
-// is two inputs, keys and values.
+// The map's value for each word of a vocabulary, in order, as one row; zero for words that it
+// lacks. The map comes as two inputs, keys and values.
 Result<Values> LowerDictVectorizer(OnnxLowering& b) {
   if (b.inputs() != 2) return Unsupported("of a map that is not an input of the model");
   ONCILLA_ASSIGN(const std::vector<int64_t> numbers, b.IntList("int64_vocabulary"));
@@ -490,8 +491,8 @@ Result<Values> LowerDictVectorizer(OnnxLowering& b) {
   return One(b.Add("TableFind", {}, {table[0], table[1], row, none}));
 }
 
-// The values of a map from positions to values, as one row: in the order of the keys, or at the
-// positions that the keys state.
+// The values of a map from positions to values as one row: in the order of the keys, or each at the
+// position that its key gives.
 Result<Values> LowerCastMap(OnnxLowering& b) {
   if (b.inputs() != 2) return Unsupported("of a map that is not an input of the model");
   ONCILLA_ASSIGN(const std::string form, b.String("map_form", "DENSE"));

@@ -40,7 +40,7 @@ Result<ValueId> AddKernel(OnnxLowering& b, ValueId x, ValueId vectors) {
     return AddWideKernel(b, x, vectors, double{params[0]});
   }
   if (kind == "RBF") {
-    // exp(-gamma |x - v|^2) from squared differences: nothing cancels.
+    // exp(-gamma |x - v|^2) from squared differences, which avoids cancellation.
     ONCILLA_ASSIGN(const ValueId rows, b.Unsqueeze(x, {1}, "rows"));
     ONCILLA_ASSIGN(const ValueId apart, b.Add("Sub", {}, {rows, vectors}, "apart"));
     ONCILLA_ASSIGN(const ValueId square, b.Add("Square", {}, {apart}, "square"));
@@ -149,8 +149,8 @@ Result<Machine> ReadMachine(OnnxLowering& b) {
   return m;
 }
 
-// [S, P]: the weight of each vector in the decision of each pair. A class's coefficients against
-// the other classes are in C - 1 rows, in the order of those classes.
+// [S, P]: the weight of each vector in the decision of each pair. The coefficients of a class
+// against the C - 1 other classes are in C - 1 rows, in the order of those classes.
 Tensor PairWeights(const Machine& m) {
   std::vector<float> weights(static_cast<size_t>(m.supports * m.pairs), 0.0f);
   const auto take = [&](int64_t of, int64_t row, int64_t pair) {
@@ -170,9 +170,9 @@ Tensor PairWeights(const Machine& m) {
   return Tensor::Of<float>(DType::kF32, {m.supports, m.pairs}, weights);
 }
 
-// The number of pairs that each class wins, [N, C]: the first class of a pair wins if its decision
-// is above zero. The table names, for each class, the columns of its C - 1 pairs in [wins of the
-// first class.., wins of the second class..].
+// The number of pairs that each class wins, [N, C]; the first class of a pair wins if its decision
+// is above zero. The table gives, for each class, the columns of its C - 1 pairs in the
+// concatenation [wins of first classes, wins of second classes].
 Result<ValueId> AddVotes(OnnxLowering& b, const Machine& m, ValueId decisions) {
   std::vector<int64_t> places(static_cast<size_t>(m.classes * (m.classes - 1)));
   std::vector<int64_t> filled(static_cast<size_t>(m.classes), 0);
@@ -215,8 +215,8 @@ Result<ValueId> AddProbabilities(OnnxLowering& b, const Machine& m, ValueId deci
 }
 
 // Without support vectors: a score for each class, with coefficients [classes, features]. The label
-// is that of the largest score; but of two classes without probabilities it is the second one if
-// the largest score is above zero, or at least 0.5 where no coefficient is negative.
+// is the class of the largest score. With two classes and no probabilities, it is the second class
+// if the largest score is above zero, or, if no coefficient is negative, at least 0.5.
 Result<Values> LowerLinearSvm(OnnxLowering& b, const Machine& m, const std::string& transform) {
   for (const char* name : {"kernel_type", "kernel_params", "support_vectors"}) b.Ignore(name);
   ONCILLA_ASSIGN(const std::vector<int64_t> numbers, b.IntList("classlabels_ints"));
@@ -252,9 +252,9 @@ Result<Values> LowerLinearSvm(OnnxLowering& b, const Machine& m, const std::stri
   return Values{label, shown};
 }
 
-// The label is the class that wins most pairs, the first one among equals. Scores are probabilities
-// if there are parameters for them, else the decisions; for two classes, the negated decision comes
-// first.
+// The label is the class that wins most pairs; of several such classes, the first. Scores are
+// probabilities if there are parameters for them, otherwise the decisions; for two classes, the
+// negated decision comes first.
 Result<Values> LowerSvmClassifier(OnnxLowering& b) {
   ONCILLA_ASSIGN(const Machine m, ReadMachine(b));
   ONCILLA_ASSIGN(const std::string transform, b.String("post_transform", "NONE"));

@@ -305,10 +305,10 @@ Result<Values> LowerTreeRegressor(OnnxLowering& b) {
   return One(AddPostTransform(b, scores, transform, ""));
 }
 
-// Two classes of which only one gets votes, in the sense of ONNX Runtime, for which scikit-learn's
-// converter writes models. The score decides: as a probability if no weight is negative, else by
-// its sign. Votes for class 0 are the score of the second class, and the first class gets the
-// complement; with votes for class 1, the first class gets none.
+// Two classes of which only one gets votes, read as ONNX Runtime does, for which scikit-learn's
+// converter writes such models. The label follows from the score: as a probability if no weight is
+// negative, otherwise by its sign. Votes for class 0 give the score of the second class, and the
+// first class gets the complement; with votes for class 1, the first class gets none.
 Result<Values> LowerOneScore(OnnxLowering& b, const Forest& forest, int64_t voted,
                              const std::string& transform) {
   bool probability = true;

@@ -1,4 +1,4 @@
-// ai.onnx.preview's FlexAttention, in which graphs of the model modify scores and weights.
+// ai.onnx.preview's FlexAttention, in which graph attributes modify scores and weights.
 #include <cmath>
 
 #include "engine/import/onnx/control.h"
@@ -7,7 +7,8 @@
 namespace oncilla {
 namespace {
 
-// Applies the graph in attribute `name` to scores or weights; returns them unchanged without one.
+// Applies the graph in the attribute `name` to scores or weights x; returns x if there is no such
+// graph.
 using Change = std::function<Result<ValueId>(std::string_view name, ValueId x)>;
 
 Result<Values> AddFlexAttention(OnnxLowering& b, const Change& change) {

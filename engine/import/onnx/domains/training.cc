@@ -6,7 +6,7 @@
 namespace oncilla {
 namespace {
 
-// Arithmetic on values and numbers; each node gets a name of its own.
+// Adds arithmetic nodes on values and numbers, each under a unique name.
 class Formula {
  public:
   explicit Formula(OnnxLowering& b) : b_(b) {}

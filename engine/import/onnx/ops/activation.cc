@@ -19,7 +19,7 @@ Result<Values> LowerHardSigmoid(OnnxLowering& b) {
   return One(b.Add(HardSigmoidAttrs{alpha, beta}, {b.in(0)}));
 }
 
-// gamma * Elu with alpha; for the usual constants there is an op of its own.
+// gamma * Elu with alpha; the usual constants have their own canonical op.
 Result<Values> LowerSelu(OnnxLowering& b) {
   // Before opset 6 the defaults were rounded to four digits.
   const bool old = b.version() < 6;

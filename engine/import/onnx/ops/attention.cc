@@ -24,8 +24,8 @@ Result<ValueId> PlacesOf(OnnxLowering& b, ValueId x, const std::string& name) {
   return b.Add("Range", {}, {none, count, one}, name);
 }
 
-// The position of each query among the keys, as a column: [L, 1], or [N, 1, L, 1] if samples
-// differ.
+// The position of each query among the keys, as a column: [L, 1], or [N, 1, L, 1] if it differs
+// between samples.
 Result<ValueId> QueryPlaces(OnnxLowering& b, const HiddenKeys& rule, ValueId queries) {
   ONCILLA_ASSIGN(ValueId row, PlacesOf(b, queries, "row"));
   ONCILLA_ASSIGN(row, b.Unsqueeze(row, {1}, "rows_upright"));
@@ -133,7 +133,7 @@ Result<ValueId> AddMaskBias(OnnxLowering& b, ValueId mask, ValueId hidden, DType
 Status PlaceBehind(OnnxLowering& b, ValueId past, ValueId own, AttentionAttrs& attrs,
                    AttentionParts& parts) {
   const PartialShape &rows = b.fact(parts.q).shape, &fresh = b.fact(own).shape;
-  // There are as many queries as new keys: the last query is at the last key.
+  // If there are as many queries as new keys, the last query is at the position of the last key.
   attrs.from_end = rows.ranked() && fresh.ranked() && rows[2].Same(fresh[2]);
   if (attrs.from_end) return {};
   ONCILLA_ASSIGN(const ValueId place, b.Sizes(past, 2, 3, "past_rows"));
@@ -168,7 +168,7 @@ struct Heads {
   ValueId q, k, v, own_key, present_key, present_value;
 };
 
-// Keys and values may have fewer heads, which the heads of queries share.
+// There may be fewer heads of keys and values than of queries; several query heads then share one.
 Result<Heads> ReadHeads(OnnxLowering& b) {
   Heads h;
   ONCILLA_ASSIGN(h.count, b.Int("q_num_heads", 0));
@@ -226,12 +226,12 @@ Result<ValueId> AddCap(OnnxLowering& b, ValueId scores) {
   return b.Add("Mul", {}, {scores, cap}, "capped");
 }
 
-// A mask that covers only the first keys hides the others (from opset 24 on).
+// From opset 24 on, a mask that covers only the first keys hides the others.
 Result<ValueId> WholeMask(OnnxLowering& b, ValueId mask, ValueId keys) {
   if (mask == kNoValue || b.version() < 24) return mask;
   ONCILLA_ASSIGN(const int rank, b.Rank(3, "the mask"));
   if (rank < 1) return mask;
-  if (IsInteger(b.dtype(3))) {  // of which none is minus infinity
+  if (IsInteger(b.dtype(3))) {  // whose padding cannot be minus infinity
     ONCILLA_ASSIGN(mask, b.Cast(mask, b.dtype(), "real_mask"));
   }
   const Dim columns = b.fact(mask).shape[rank - 1];
@@ -250,7 +250,8 @@ Result<ValueId> WholeMask(OnnxLowering& b, ValueId mask, ValueId keys) {
   return b.Add(PadAttrs{}, {mask, pads, off}, "whole_mask");
 }
 
-// What masks add to the scores (nothing without masks), and whether a query may see no key at all.
+// The sum of all masks, to be added to the scores (kNoValue without masks), and whether a query may
+// see no key at all.
 struct Bias {
   ValueId value = kNoValue;
   bool may_blind = false;
@@ -292,8 +293,8 @@ Result<ValueId> AddWeights(OnnxLowering& b, ValueId scores, const Bias& bias) {
   return b.Add("Where", {}, {blind, zero, weights}, "seen");
 }
 
-// Uses the whole op unless an output is requested that only the separate stages compute; then
-// nothing.
+// Uses the canonical Attention op. Returns nothing if an output is requested that only the separate
+// stages compute.
 Result<std::optional<Values>> LowerWhole(OnnxLowering& b, const Heads& h) {
   AttentionAttrs attrs;
   ONCILLA_ASSIGN(attrs.scale, b.Float("scale", 1));
@@ -330,7 +331,7 @@ Result<std::optional<Values>> LowerWhole(OnnxLowering& b, const Heads& h) {
 }
 
 // softmax(Q K^T * scale, with softcap, + masks) V, by head. The fourth output is an intermediate
-// stage.
+// result, which qk_matmul_output_mode selects.
 Result<Values> LowerAttention(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t mode, b.Int("qk_matmul_output_mode", 0));
   ONCILLA_ASSIGN(Heads h, ReadHeads(b));

@@ -4,7 +4,7 @@
 namespace oncilla {
 namespace {
 
-// A range of x's last axis.
+// The elements [begin, end) of x's last axis, `step` apart.
 Result<ValueId> Part(OnnxLowering& b, ValueId x, int64_t begin, int64_t end, int64_t step,
                      const std::string& name) {
   return b.Add("Slice", {}, {x, b.Ints({begin}), b.Ints({end}), b.Ints({-1}), b.Ints({step})},
@@ -60,7 +60,7 @@ struct Rotary {
 constexpr Rotary kMicrosoft = {.cosine = 2, .sine = 3, .places = 1};
 constexpr const char* kWaveAt[2] = {"cosine_at", "sine_at"};
 
-// Positions for [N] samples of L rows, if one number states where the first row is.
+// Positions for samples of L rows, where `start` gives the position of the first row.
 Result<ValueId> PlacesFrom(OnnxLowering& b, ValueId start, ValueId x, int axis) {
   ONCILLA_ASSIGN(ValueId count, b.Sizes(x, axis, axis + 1, "count"));
   ONCILLA_ASSIGN(count, b.Add("Squeeze", {}, {count, b.Ints({0})}, "rows"));
@@ -71,7 +71,7 @@ Result<ValueId> PlacesFrom(OnnxLowering& b, ValueId start, ValueId x, int axis) 
   return b.Unsqueeze(row, {0}, "places");
 }
 
-// X by head, [N, L, heads, size], or [N, heads, L, size] if it has rank 4.
+// X by head: [N, L, heads, size], or [N, heads, L, size] if X has rank 4.
 Result<ValueId> ReadHeads(OnnxLowering& b, const Rotary& at, int rank, int64_t turned) {
   ONCILLA_ASSIGN(int64_t heads, b.Int("num_heads", 0));
   if (rank != 3 && rank != 4) return InvalidArgument("X must have rank 3 or 4, not ", rank);
@@ -90,7 +90,7 @@ Result<ValueId> ReadHeads(OnnxLowering& b, const Rotary& at, int rank, int64_t t
   return b.Add(ReshapeAttrs{.zero_copies = true}, {b.in(0), b.Ints({0, 0, heads, -1})}, "heads");
 }
 
-// X turned by angles [N, L, half] of all heads.
+// X rotated by angles [N, L, half] that all heads share.
 Result<Values> Turn(OnnxLowering& b, ValueId x, int rank, const ValueId (&waves)[2],
                     int64_t turned) {
   ONCILLA_ASSIGN(const bool interleaved, b.Flag("interleaved", false));
@@ -122,15 +122,15 @@ Result<Values> Rotate(OnnxLowering& b, const Rotary& at) {
 
 Result<Values> LowerRotaryEmbedding(OnnxLowering& b) { return Rotate(b, {}); }
 
-// ONNX Runtime's CPU provider reads these attributes and does not use them: nothing is scaled, and
-// all rows of the input are turned. Models were tested with that.
+// ONNX Runtime's CPU provider reads these attributes without using them: nothing is scaled, and all
+// rows of the input are rotated. Models were tested with that behaviour.
 Result<Values> LowerMicrosoftRotary(OnnxLowering& b) {
   b.Ignore("scale");
   b.Ignore("is_packed_batching");
   return Rotate(b, kMicrosoft);
 }
 
-// Which angles are of the positions along time (0), height (1) and width (2).
+// Whether each angle belongs to the position along time (0), height (1) or width (2).
 Result<std::vector<int>> StreamsOfAngles(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::vector<int64_t> sections, b.IntList("mrope_section"));
   ONCILLA_ASSIGN(const int64_t layout, b.Int("mrope_layout", 0));
@@ -155,7 +155,7 @@ Result<std::vector<int>> StreamsOfAngles(OnnxLowering& b) {
   return streams;
 }
 
-// Rotation by three positions [3, N, L] of each token, each of which has its angles. Unlike
+// Rotation by three positions [3, N, L] of each token, which have separate angles. Unlike
 // RotaryEmbedding, it multiplies cosines and sines by the scale.
 Result<Values> LowerMultimodalRotary(OnnxLowering& b) {
   b.Ignore("is_packed_batching");

@@ -42,8 +42,8 @@ Result<Values> LowerDeformConv(OnnxLowering& b) {
   return One(b.ChannelsFirst(y, 4));
 }
 
-// The coordinates of the pixels of an axis, from -1 to 1: centres of pixels, or with align_corners
-// from the first pixel to the last; -1 if there is only one.
+// The coordinates of the pixels along an axis, from -1 to 1: the pixels' centres, or with
+// align_corners from the first pixel to the last; -1 if there is only one pixel.
 Result<ValueId> Middles(OnnxLowering& b, ValueId size, bool align, DType dtype,
                         const std::string& name) {
   const ValueId none = b.Constant(Tensor::ScalarInt64(0));

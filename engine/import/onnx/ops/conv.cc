@@ -42,12 +42,12 @@ Result<ValueId> FilterLast(OnnxLowering& b, ValueId filter, int rank, std::strin
   return b.Transpose(filter, std::move(perm), role);
 }
 
-// The first of four spatial axes: the size of its result, and what is padded before and behind it.
+// The first of four spatial axes: the size of its result, and the padding before and after it.
 struct FirstAxis {
   int64_t out = 0, before = 0, behind = 0, stride = 1, dilation = 1;
 };
 
-// Moves an entry, if the list has any, out of it.
+// Moves entry `at` out of the list into `value`, unless the list is empty.
 void TakeOut(std::vector<int64_t>& list, size_t at, int64_t& value) {
   if (list.empty()) return;
   value = list[at];
@@ -79,7 +79,8 @@ Result<FirstAxis> TakeFirstAxis(Window& window, int64_t size, int64_t taps) {
   return first;
 }
 
-// How many taps the first of four spatial axes has; sizes other than the batch's must be known.
+// The filter's size along the first of four spatial axes. All sizes but that of the batch must be
+// known.
 Result<int64_t> TapsOfFour(OnnxLowering& b) {
   const PartialShape x = b.in_fact(0).shape, filter = b.in_fact(1).shape;
   bool known = filter.ranked() && x.ranked() && filter.rank() == 6 && filter.known();
@@ -90,15 +91,15 @@ Result<int64_t> TapsOfFour(OnnxLowering& b) {
   return taps;
 }
 
-// The filter of one tap of the first axis.
+// The part of the filter at position `tap` of the first spatial axis.
 Result<ValueId> FilterOfTap(OnnxLowering& b, int64_t tap, const std::string& name) {
   const ValueId at = b.Constant(Tensor::ScalarInt64(tap));
   ONCILLA_ASSIGN(const ValueId part, b.Add(GatherAttrs{.axis = 2}, {b.in(1), at}, name + "_part"));
   return FilterLast(b, part, 5, name + "_filter");
 }
 
-// With four spatial axes: the sum over the taps of the first, each a convolution over the others
-// with the first axis as a part of the batch.
+// Convolution with four spatial axes: the sum, over the filter positions (taps) of the first axis,
+// of convolutions over the other three; the first axis becomes part of the batch.
 Result<Values> LowerConvOfFour(OnnxLowering& b) {
   ONCILLA_TRY(CheckKernelShape(b, 4));
   const PartialShape x_shape = b.in_fact(0).shape;
@@ -157,8 +158,8 @@ Result<Values> LowerConv(OnnxLowering& b) {
   return One(b.ChannelsFirst(y, rank));
 }
 
-// The places that the rows of a tap take in the result along the first axis: a stride apart, from
-// `shift` on. `rows` is [batch, size, the rest]; null where all of them are cut off.
+// Places the rows of one tap in the result along the first axis: a stride apart, from `shift` on.
+// `rows` is [batch, size, the rest]. Returns kNoValue if all of them fall outside the result.
 Result<ValueId> SpreadRows(OnnxLowering& b, ValueId rows, const WindowAxis& axis, int64_t rest,
                            int64_t shift, const std::string& name) {
   int64_t size = axis.out;
@@ -180,8 +181,8 @@ Result<ValueId> SpreadRows(OnnxLowering& b, ValueId rows, const WindowAxis& axis
   return b.Add("Pad", {}, {rows, b.Ints({0, before, 0, 0, behind, 0})}, name + "_placed");
 }
 
-// With four spatial axes: a transposed convolution over the others for each tap of the first, with
-// the first axis as a part of the batch, whose rows are added up where they meet.
+// Transposed convolution with four spatial axes: a transposed convolution over the other three axes
+// for each tap of the first axis, which becomes part of the batch; rows that coincide are added up.
 Result<Values> LowerConvTransposeOfFour(OnnxLowering& b, ConvTransposeAttrs attrs,
                                         std::vector<int64_t> output_shape) {
   ONCILLA_ASSIGN(const int64_t taps, TapsOfFour(b));
@@ -267,8 +268,8 @@ Result<Values> LowerConvTranspose(OnnxLowering& b) {
     if (static_cast<int>(output_shape.size()) != spatial) {
       return InvalidArgument("output_shape has ", output_shape.size(), " entries, not ", spatial);
     }
-    // The padding follows from the sizes; an odd element goes to the beginning unless SAME_UPPER is
-    // given.
+    // The padding follows from the sizes. If it is odd, the additional element goes to the
+    // beginning, unless SAME_UPPER is given.
     if (attrs.auto_pad != "same_upper") attrs.auto_pad = "same_lower";
     attrs.pads.clear();
   }

@@ -88,7 +88,7 @@ Result<Values> LowerMod(OnnxLowering& b) {
 }
 
 // Shifts of signed numbers, from opset 28 on: a right shift keeps the sign, and a count outside the
-// type's width (including negative ones) leaves only the sign.
+// type's width (including negative ones) leaves only sign bits.
 Result<Values> LowerBitShift(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::string direction, b.String("direction", ""));
   if (direction != "LEFT" && direction != "RIGHT") {
@@ -119,7 +119,7 @@ Result<Values> AddCast(OnnxLowering& b, DType to) {
   if (to == DType::kString) {
     ValueId x = b.in(0);
     if (stored(from)) {
-      // Numbers of few bits are written as those of a type that holds all of them.
+      // Numbers of few bits are formatted as those of a wider type that holds them all.
       const DType wide = IsSmallFloat(from)                         ? DType::kF32
                          : from == DType::kU4 || from == DType::kU2 ? DType::kU8
                                                                     : DType::kI8;
@@ -132,7 +132,7 @@ Result<Values> AddCast(OnnxLowering& b, DType to) {
     if (to != DType::kBool && !stored(to)) {
       return One(b.Add(ParseNumbersAttrs{.to = to}, {x}));
     }
-    // A bool is whether the number is not 0, as in ONNX Runtime.
+    // A bool is true if the number is not 0, as in ONNX Runtime.
     ONCILLA_ASSIGN(x, b.Add(ParseNumbersAttrs{.to = DType::kF32}, {x}, "numbers"));
   }
   if (!stored(from) && !stored(to)) return One(b.Add(CastAttrs{to}, {x}));
@@ -182,7 +182,7 @@ Result<Values> LowerBitCast(OnnxLowering& b) {
   return One(b.Add(BitcastAttrs{to}, {b.in(0)}));
 }
 
-// The input in a type that ops compute with: floats of 8 bits are widened.
+// The input in a type that ops can compute with: 8-bit floats are widened.
 Result<ValueId> Computable(OnnxLowering& b) {
   if (!IsSmallFloat(b.dtype())) return b.in(0);
   return b.Add("CastStored", CastStoredAttrs{.to = DType::kF32}, {b.in(0)}, "wide");
@@ -220,7 +220,7 @@ Result<Values> LowerShrink(OnnxLowering& b) {
   return One(b.Cast(y, dtype, ""));
 }
 
-// Types without arithmetic are selected as bytes, or as wider numbers that hold them.
+// Types without arithmetic are selected as bytes, or as a wider type that holds them.
 Result<Values> LowerWhere(OnnxLowering& b) {
   const DType dtype = b.dtype(1);
   if (!IsSmallInteger(dtype) && !IsSmallFloat(dtype)) {

@@ -35,7 +35,7 @@ Result<Values> LowerConstant(OnnxLowering& b) {
   return Values{b.Constant(std::move(value))};
 }
 
-// The value is a tensor of one element; a float zero if it is missing.
+// Attribute `value` is a tensor of one element; a float zero if it is missing.
 Result<Values> LowerConstantOfShape(OnnxLowering& b) {
   Tensor value = Tensor::Scalar(0);
   if (b.HasAttr("value")) {
@@ -61,8 +61,8 @@ Result<Values> LowerGatherND(OnnxLowering& b) {
   return One(b.Add(GatherNDAttrs{.batch_dims = batch}, {b.in(0), b.in(1)}));
 }
 
-// What the ops that scatter share. Sums of bools are "or" and products "and", as NumPy has them;
-// maxima and minima of bytes are the same.
+// The part that all scatter ops share. For bools, a sum is "or" and a product "and", as in NumPy; a
+// maximum or minimum of bytes gives the same.
 template <class Attrs>
 Result<Values> AddScatter(OnnxLowering& b, Attrs attrs) {
   ONCILLA_ASSIGN(attrs.reduction, b.String("reduction", "none"));

@@ -54,7 +54,7 @@ Result<Values> LowerNegativeLogLikelihood(OnnxLowering& b) {
   return One(NegativeLogLikelihood(b, b.in(0), b.in(1), b.in(2)));
 }
 
-// The same for the log softmax of the scores, which is the second output.
+// The same loss of the log softmax of the scores; that log softmax is the second output.
 Result<Values> LowerSoftmaxCrossEntropy(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId log,
                  b.Add(SoftmaxAttrs{.axis = 1, .log = true}, {b.in(0)}, "log_probability"));

@@ -19,7 +19,7 @@ Stretch StretchesTo(const PartialShape& c, const PartialShape& product) {
     if (from.Same(to)) continue;
     if (from.known() && from.size == 1) continue;
     if (from.known() && to.known()) return Stretch::kNever;
-    // An addition that succeeds only enlarges axes of size one.
+    // An addition that succeeds enlarges only axes of size one, so this axis keeps its size.
     if (to.known() && to.size != 1) continue;
     answer = Stretch::kPerRun;
   }

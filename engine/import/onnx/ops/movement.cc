@@ -8,7 +8,7 @@
 namespace oncilla {
 namespace {
 
-// A list that is attribute `name` before opset `since`, and input `input` from then on.
+// A list that is attribute `name` before opset `since`, and input `input` from that opset on.
 Result<ValueId> AttrOrInput(OnnxLowering& b, std::string_view name, int64_t since, size_t input) {
   if (b.version() >= since) return b.in(input);
   ONCILLA_ASSIGN(std::vector<int64_t> list, b.IntList(name));
@@ -55,8 +55,8 @@ Result<Values> LowerConcat(OnnxLowering& b) {
   return One(b.Add(ConcatAttrs{.axis = axis}, b.all_inputs()));
 }
 
-// Sizes of `parts` equal parts of an axis whose size is not known yet. The run is refused if the
-// axis cannot be divided equally. kNoValue if the parts are known to be equal.
+// The sizes of `parts` equal parts of an axis whose size is not known yet; kNoValue if the axis is
+// known to divide equally. A run in which it does not is refused.
 Result<ValueId> EqualParts(OnnxLowering& b, int64_t axis, int64_t parts) {
   int64_t at = axis;
   if (b.in_fact(0).shape.ranked() || axis < 0) {
@@ -84,7 +84,7 @@ Result<Values> LowerSplit(OnnxLowering& b) {
   if (parts < static_cast<int64_t>(b.outputs())) {
     return InvalidArgument("has ", b.outputs(), " outputs and num_outputs = ", parts);
   }
-  // Only with num_outputs, of opset 18, may the last part be smaller.
+  // The last part may be smaller only if num_outputs (opset 18) is given.
   if (sizes == kNoValue && b.version() < 18 && parts > 1) {
     ONCILLA_ASSIGN(sizes, EqualParts(b, axis, parts));
   }
@@ -207,7 +207,8 @@ Result<Values> LowerCenterCropPad(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId before, b.Add("Div", {}, {more, two}, "before"));
   ONCILLA_ASSIGN(const ValueId behind, b.Add("Sub", {}, {more, before}, "behind"));
   ONCILLA_ASSIGN(const ValueId both, b.Add(ConcatAttrs{.axis = 0}, {before, behind}, "both"));
-  // The pads of all axes; axes that are not listed take the zero at the end.
+  // The pads of all axes are gathered from this list; axes that are not named take the zero at its
+  // end.
   const ValueId zero = b.Ints({0});
   ONCILLA_ASSIGN(const ValueId pool, b.Add(ConcatAttrs{.axis = 0}, {both, zero}, "pool"));
   std::vector<int64_t> places(2 * static_cast<size_t>(rank), 2 * std::ssize(axes));
@@ -220,7 +221,7 @@ Result<Values> LowerCenterCropPad(OnnxLowering& b) {
   return One(b.Add("Pad", {}, {b.in(0), pads}));
 }
 
-// Before opset 6: repeats along one axis, both given as numbers of the input's type.
+// Before opset 6: repeats along one axis; axis and count are numbers of the input's type.
 Result<Values> LowerTileAlongAxis(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   ONCILLA_ASSIGN(const std::vector<double> tiles, b.KnownNumbers(1, "how often to repeat"));
@@ -235,7 +236,8 @@ Result<Values> LowerTileAlongAxis(OnnxLowering& b) {
   return One(b.Add("Tile", {}, {b.in(0), b.Ints(std::move(repeats))}));
 }
 
-// com.microsoft's Pad had its pads as an input before ONNX's did, which may be one row of a matrix.
+// com.microsoft's Pad had its pads as an input before ONNX's did; they may also be a matrix of one
+// row.
 Result<Values> LowerMicrosoftPad(OnnxLowering& b) {
   ONCILLA_ASSIGN(std::string mode, b.String("mode", "constant"));
   const ValueId value = mode == "constant" ? b.in(2) : kNoValue;

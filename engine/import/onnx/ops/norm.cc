@@ -19,8 +19,8 @@ Result<ValueId> AddSoftmax(OnnxLowering& b, ValueId x, int64_t axis, std::string
   if (shape[at].known() && shape[at].size == 0) return b.Add("Identity", {}, {x}, role);
   ValueId choices = x;
   if (!shape[at].known()) {
-    // An axis that turns out to be empty has nothing to choose; one number more never is the first
-    // maximum of others.
+    // The axis may turn out to be empty, and ArgMax needs at least one element. One more number,
+    // minus infinity at the end, never is the first maximum of others.
     std::vector<int64_t> pads(2 * static_cast<size_t>(shape.rank()), 0);
     pads[static_cast<size_t>(shape.rank() + at)] = 1;
     ONCILLA_ASSIGN(const ValueId least,
@@ -55,7 +55,7 @@ std::vector<int64_t> AxesBut(int64_t left_out, int rank) {
   return axes;
 }
 
-// x minus its mean over the axes, and the mean of the square of that.
+// x minus its mean over the axes, and the mean of the square of this difference.
 struct Centred {
   ValueId mean, difference, variance;
 };
@@ -70,8 +70,8 @@ Result<Centred> Centre(OnnxLowering& b, ValueId x, std::vector<int64_t> axes) {
   return out;
 }
 
-// Training mode: the statistics of this batch, and the updated running ones. Before version 14 the
-// batch's own are results too.
+// Training mode: normalises by the statistics of this batch, and updates the running ones. Before
+// version 14 the batch's own statistics are results too.
 Result<Values> TrainBatchNorm(OnnxLowering& b, int rank, double epsilon, float momentum) {
   ONCILLA_ASSIGN(const Centred batch, Centre(b, b.in(0), AxesBut(1, rank)));
   ValueId statistics[2] = {batch.mean, batch.variance}, running[2];
@@ -94,7 +94,7 @@ Result<Values> TrainBatchNorm(OnnxLowering& b, int rank, double epsilon, float m
   return Values{y, running[0], running[1], statistics[0], statistics[1]};
 }
 
-// Statistics, scale and bias for each element of a sample, which version 7 still had.
+// Statistics, scale and bias for each element of a sample, which version 7 still allowed.
 Result<Values> AddBatchNormOfElements(OnnxLowering& b, double epsilon) {
   ONCILLA_ASSIGN(const ValueId least, b.Scalar(b.dtype(), epsilon));
   ONCILLA_ASSIGN(ValueId factor, b.Add("Add", {}, {b.in(4), least}, "raised"));
@@ -115,7 +115,7 @@ Result<Values> LowerBatchNorm(OnnxLowering& b) {
     if (b.version() < 7) b.Ignore("is_test");
   }
   ONCILLA_ASSIGN(bool training, b.Flag("training_mode", false));
-  // Before version 14, a node that has results besides y trains.
+  // Before version 14, a node with results besides y is in training mode.
   for (size_t i = 1; i < b.outputs() && b.version() < 14; ++i) training |= b.wants(i);
   if (!spatial) {
     if (training) return Unsupported("with statistics per element (spatial = 0) in training");
@@ -166,8 +166,8 @@ Result<Values> LowerGroupNorm(OnnxLowering& b) {
   return One(b.ChannelsFirst(y, rank));
 }
 
-// The norm with its scale and offset. They belong to the axes that are normalised; files may have
-// ones that stretch to the whole input, too.
+// The norm, times scale plus offset. These belong to the normalised axes; in some files they
+// broadcast to the whole input instead.
 Result<ValueId> AddScaledNorm(OnnxLowering& b, const char* op, int64_t axis, double epsilon) {
   const LayerNormAttrs attrs = {.axis = axis, .epsilon = epsilon};
   const PartialShape x = b.in_fact(0).shape;
@@ -213,7 +213,7 @@ Result<NormStatistics> AddNormStatistics(OnnxLowering& b, ValueId x, int rank, i
 
 namespace {
 
-// The further outputs are the mean and the reciprocal of the standard deviation.
+// Further outputs are the mean and the reciprocal of the standard deviation.
 Result<Values> LowerLayerNorm(OnnxLowering& b) {
   b.Ignore("stash_type");
   ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", -1));
@@ -252,8 +252,8 @@ Result<Values> LowerLpNormalize(OnnxLowering& b) {
   return One(b.Add(LpNormalizeAttrs{.axis = axis, .p = p}, {b.in(0)}));
 }
 
-// Version 1: of each channel of a sample, or of the whole batch; the mean is taken off, and the
-// rest divided by the deviation if `normalize_variance` says so.
+// Version 1: subtracts the mean of each channel of a sample, or of the whole batch, and divides by
+// the standard deviation if `normalize_variance` is set.
 Result<Values> LowerFirstMeanVariance(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool across, b.Flag("across_channels", false));
   ONCILLA_ASSIGN(const bool scaled, b.Flag("normalize_variance", true));
@@ -284,7 +284,7 @@ constexpr OnnxOpRow kRows[] = {
     {"Hardmax", 1, kNewestOnnxOpset, 1, "", LowerSoftmax},
     {"InstanceNormalization", 1, kNewestOnnxOpset, 3, "", LowerInstanceNorm},
     {"LRN", 1, kNewestOnnxOpset, 1, "", LowerLrn},
-    // ONNX Runtime's optimiser writes it into files of earlier versions, too.
+    // ONNX Runtime's optimiser also writes it into files of earlier opsets.
     {"LayerNormalization", 1, kNewestOnnxOpset, 2, "", LowerLayerNorm},
     {"LogSoftmax", 1, kNewestOnnxOpset, 1, "", LowerSoftmax},
     {"LpNormalization", 1, kNewestOnnxOpset, 1, "", LowerLpNormalize},

@@ -1,4 +1,4 @@
-// ONNX's pools: channels-first, with transposes around the canonical ones.
+// ONNX's pools: channels-first, with transposes around the canonical channels-last ops.
 #include <algorithm>
 
 #include "engine/import/onnx/lowering.h"
@@ -98,7 +98,7 @@ Result<Values> LowerLpPool(OnnxLowering& b) {
   return One(b.ChannelsFirst(y, pool.rank));
 }
 
-// A reduction over all spatial axes, which stay with size one.
+// A reduction over all spatial axes, which remain with size one.
 Result<Values> LowerGlobalPool(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   std::string_view op = "ReduceMean";
@@ -128,7 +128,8 @@ Result<Values> LowerGlobalPool(OnnxLowering& b) {
   return One(b.ChannelsFirst(y, rank));
 }
 
-// The values at places of a tensor of `sizes`, counted over all of it; zeros elsewhere.
+// A tensor of `sizes` with the first input's values at the flat indices `places`, and zeros
+// elsewhere.
 Result<ValueId> PlaceValues(OnnxLowering& b, ValueId sizes, ValueId places,
                             const std::string& name) {
   ONCILLA_ASSIGN(const ValueId count, b.Add("ReduceProd", ReduceAttrs{.keep_dims = true},
@@ -142,7 +143,7 @@ Result<ValueId> PlaceValues(OnnxLowering& b, ValueId sizes, ValueId places,
   return b.Add("Reshape", {}, {flat, sizes}, name);
 }
 
-// The sizes that MaxPool was given, if no window hung over its edges.
+// The input sizes of MaxPool, assuming that no window extended beyond the input's end.
 Result<std::vector<int64_t>> SizesBeforePool(OnnxLowering& b, const PartialShape& shape) {
   const int spatial = shape.rank() - 2;
   ONCILLA_ASSIGN(const auto kernel, OnnxSpatialList(b, "kernel_shape", spatial));
@@ -164,9 +165,9 @@ Result<std::vector<int64_t>> SizesBeforePool(OnnxLowering& b, const PartialShape
   return sizes;
 }
 
-// Writes values back to the places that MaxPool returned; all other elements are zero. The places
-// are of a tensor of the result's sizes, which output_shape states where they do not follow from
-// the windows.
+// Writes values back to the positions that MaxPool returned; all other elements are zero. Positions
+// are flat indices in a tensor of the result's sizes, which output_shape states if they do not
+// follow from the windows.
 Result<Values> LowerMaxUnpool(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   const PartialShape shape = b.in_fact(0).shape;
@@ -180,8 +181,9 @@ Result<Values> LowerMaxUnpool(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId asked, b.Cast(b.in(2), DType::kI64, "asked"));
   ONCILLA_ASSIGN(const ValueId y, PlaceValues(b, asked, places, "unpooled"));
   if (SaturatingMul(shape[0].size, shape[1].size) != 1) return One(b.Add("Identity", {}, {y}));
-  // ONNX's own test, of one channel, counts the places without output_shape, and has the surplus at
-  // the end. So is the result where all places are within such a tensor.
+  // In ONNX's own test, which has one channel, positions are counted in a tensor without
+  // output_shape, and the additional elements of the result are at its ends. The same is done here
+  // if all positions are within that smaller tensor.
   int64_t count = 1;
   for (int64_t size : inferred) count = SaturatingMul(count, size);
   const ValueId last = b.Constant(Tensor::ScalarInt64(std::max<int64_t>(count - 1, 0)));

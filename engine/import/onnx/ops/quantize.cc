@@ -1,5 +1,5 @@
-// ONNX's quantisation by its own formulas: integers are computed exactly, scaled, rounded half to
-// even and clipped to the range of the result's type.
+// ONNX's quantisation, by its formulas: integers are computed exactly, scaled, rounded half to even
+// and clipped to the range of the result's type.
 #include "engine/import/onnx/ops/quantize.h"
 
 #include <limits>
@@ -139,7 +139,7 @@ Result<ValueId> AddIntegerProduct(OnnxLowering& b, const IntegerProduct& product
 
 Result<ValueId> AddRequantized(OnnxLowering& b, ValueId sums, ValueId scale, ValueId zero, DType to,
                                std::string_view role) {
-  // ONNX Runtime uses a single number whatever its shape is.
+  // ONNX Runtime treats a single number as a scalar, whatever its shape is.
   return b.Add(RequantizeAttrs{.to = to}, {sums, scale, zero}, role);
 }
 
@@ -158,7 +158,7 @@ Result<Values> LowerQLinearMatMul(OnnxLowering& b) {
   const PartialShape shape = b.in_fact(1).shape;
   const bool rows = shape.ranked() && shape.rank() == 1 && shape[0].size != 1;
   const PartialShape a = b.in_fact(0).shape;
-  if (a.ranked() && a.rank() == 1) {  // one row, whatever size the file leaves open
+  if (a.ranked() && a.rank() == 1) {  // one row; the file may leave its size open
     ONCILLA_ASSIGN(a_scale, b.ToScalar(a_scale, "a_scale"));
   } else if (rows) {
     ONCILLA_ASSIGN(a_scale, b.Unsqueeze(a_scale, {1}, "a_scale"));

@@ -1,7 +1,7 @@
-// ONNX's random ops, and Dropout, which does nothing outside training. The standard leaves the
-// generator open. With a seed, the first run gives the results of ONNX's reference implementation,
-// which draws from NumPy's RandomState. Without a seed, or with one that NumPy refuses, numbers come
-// from the engine's own generator. Both generators continue from run to run.
+// ONNX's random ops, and Dropout, which does nothing outside training. The standard does not
+// specify the generator. With a seed, the first run gives the results of ONNX's reference
+// implementation, which draws from NumPy's RandomState. Without a seed, or with one that NumPy
+// refuses, numbers come from the engine's own generator. Both generators continue from run to run.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -12,7 +12,8 @@
 namespace oncilla {
 namespace {
 
-// What the attribute says. NumPy is given what a float is cut to.
+// The seed attribute for both generators. NumPy's is absent if NumPy would refuse the attribute; a
+// float is truncated for it.
 struct Seed {
   std::optional<int64_t> numpy;
   int64_t own = 0;  // zero stands for none
@@ -23,7 +24,7 @@ std::optional<int64_t> OfNumPy(auto seed) {
   return static_cast<int64_t>(seed);
 }
 
-// Of the engine's own generator the bits are taken, odd.
+// The seed for the engine's own generator is made odd, so that it is never zero (which means none).
 Result<Seed> FloatSeed(const OnnxLowering& b) {
   if (!b.HasAttr("seed")) return Seed();
   ONCILLA_ASSIGN(const float seed, b.Float("seed", 0));
@@ -35,7 +36,7 @@ Result<Seed> IntSeed(const OnnxLowering& b) {
   return Seed{OfNumPy(seed), static_cast<int64_t>(static_cast<uint64_t>(seed) * 2 + 1)};
 }
 
-// Numbers of a type, f64 where NumPy's are wanted as they are.
+// Random numbers of type `to`. NumPy's numbers are drawn as f64.
 Result<ValueId> Numbers(OnnxLowering& b, const Seed& seed, std::string distribution, DType to,
                         ValueId shape) {
   if (!seed.numpy) {
@@ -80,7 +81,7 @@ Result<Values> LowerRandom(OnnxLowering& b) {
   return One(Scaled(b, x, scale, double{first}));
 }
 
-// One with the probability that the input states, else zero.
+// One with the probability that the input gives, otherwise zero.
 Result<Values> LowerBernoulli(OnnxLowering& b) {
   ONCILLA_ASSIGN(const DType to, b.Type("dtype", b.dtype()));
   ONCILLA_ASSIGN(const Seed seed, FloatSeed(b));
@@ -105,8 +106,9 @@ Result<Values> LowerMultinomial(OnnxLowering& b) {
   return One(b.Add("SampleStream", attrs, {b.in(0), b.Constant(Tensor::ScalarInt64(count))}));
 }
 
-// In training mode: what random numbers drop becomes zero, the rest is scaled up. The ratio, and
-// whether it trains at all, may be computed. NumPy's numbers are compared as they are, of 53 bits.
+// Training mode: drops elements at random, to zero, and scales the others up. The ratio, and
+// whether the op is in training mode at all, may be computed. NumPy's numbers are compared as f64,
+// with all their 53 bits.
 Result<Values> DropAtRandom(OnnxLowering& b) {
   ONCILLA_ASSIGN(const Seed seed, IntSeed(b));
   ONCILLA_ASSIGN(ValueId ratio, b.Scalar(DType::kF32, 0.5));
@@ -143,7 +145,7 @@ Result<Values> LowerDropout(OnnxLowering& b) {
   b.Ignore("seed");
   ONCILLA_ASSIGN(const ValueId y, b.Add("Identity", {}, {b.in(0)}));
   if (!b.wants(1)) return Values{y, kNoValue};
-  // The mask of what was kept: a condition from opset 10 on, of the data's type before.
+  // The mask of kept elements: bool from opset 10 on, before that of the data's type.
   ONCILLA_ASSIGN(const ValueId kept, b.Scalar(b.version() < 10 ? b.dtype() : DType::kBool, 1));
   ONCILLA_ASSIGN(const ValueId shape, b.Add("Shape", {}, {b.in(0)}, "shape"));
   ONCILLA_ASSIGN(const ValueId mask, b.Add("Fill", {}, {shape, kept}, "mask"));

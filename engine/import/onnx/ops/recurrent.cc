@@ -9,7 +9,8 @@
 namespace oncilla {
 namespace {
 
-// ONNX's activations, with the defaults of alpha and beta; NaN: it has none.
+// ONNX's activations, with the defaults of alpha and beta; NaN if the activation has no such
+// parameter.
 struct ActivationRow {
   const char* name;
   const char* canonical;
@@ -39,8 +40,8 @@ struct Layer {
   DynamicBytes x;                     // the quantised input that they are multiplied with
 };
 
-// The names, alphas and betas of all directions are in one list each. Activations without such a
-// number are skipped in the lists of numbers.
+// The names, alphas and betas of all directions come in one list each. The lists of alphas and
+// betas have entries only for activations with such a parameter.
 Status ReadActivations(OnnxLowering& b, Layer& layer) {
   ONCILLA_ASSIGN(const std::vector<Bytes> names, b.StringList("activations"));
   ONCILLA_ASSIGN(const std::vector<float> alphas, b.FloatList("activation_alpha"));
@@ -133,7 +134,7 @@ Result<Layer> ReadLayer(OnnxLowering& b) {
   return layer;
 }
 
-// Part d of a tensor that has one for each direction along `axis`.
+// The part of direction d, along `axis`, of a tensor for all directions.
 Result<ValueId> Part(OnnxLowering& b, ValueId all, int64_t d, int64_t axis, std::string role) {
   if (all == kNoValue) return kNoValue;
   return b.Add(GatherAttrs{.axis = axis}, {all, b.Constant(Tensor::ScalarInt64(d))}, role);
@@ -143,13 +144,15 @@ Result<ValueId> Slice(OnnxLowering& b, ValueId x, int64_t begin, int64_t end, st
   return b.Add("Slice", {}, {x, b.Ints({begin}), b.Ints({end}), b.Ints({0})}, role);
 }
 
-// Part of the scales or zero points of 8-bit weights: one number, or one for each column.
+// The part of direction d of the scales or zero points of 8-bit weights: one number, or one per
+// column.
 Result<ValueId> PartOfScales(OnnxLowering& b, size_t input, int64_t d, const std::string& role) {
   if (!b.has(input)) return DataLoss("input ", input, " is missing, a scale or zero point");
   return Part(b, b.in(input), d, 0, role);
 }
 
-// The exact product of x with 8-bit weights, scaled: what ONNX Runtime adds to the gates.
+// The exact integer product of x with 8-bit weights, scaled to float, as ONNX Runtime adds it to
+// the gates.
 Result<ValueId> ByteGates(OnnxLowering& b, const Layer& layer, int64_t d, ValueId weights,
                           const std::string& in) {
   ONCILLA_ASSIGN(const ValueId scale, PartOfScales(b, 8, d, in + "weight_scale"));
@@ -172,7 +175,8 @@ Result<ValueId> ByteRecurrent(OnnxLowering& b, int64_t d, ValueId recurrent,
   return b.Add("Mul", {}, {y, scale}, in + "recurrent");
 }
 
-// The last state of samples without steps is zero in ONNX Runtime, whatever state they begin with.
+// In ONNX Runtime the last state of samples without steps is zero, even if an initial state is
+// given.
 Status ClearWithoutSteps(OnnxLowering& b, const std::string& in, Values& out) {
   if (!b.has(4)) return {};
   ValueId some = kNoValue;
@@ -207,7 +211,7 @@ Result<Values> LowerDirection(OnnxLowering& b, const Layer& layer, int64_t d, Va
   if (biases != kNoValue) {
     ONCILLA_ASSIGN(const ValueId own, Slice(b, biases, 0, width, in + "input_bias"));
     if (linear) {
-      // The candidate's recurrent bias is inside the term that the reset gate scales.
+      // The reset gate scales the recurrent term including the candidate's recurrent bias.
       const int64_t first = 2 * layer.units;
       ONCILLA_ASSIGN(const ValueId added,
                      Slice(b, biases, width, width + first, in + "recurrent_bias"));

@@ -9,8 +9,8 @@
 namespace oncilla {
 namespace {
 
-// What is requested for every axis: a scale, a size (as an i64 vector over all axes), or both; for
-// tf_crop_and_resize also a region, as all starts followed by all ends.
+// The requested change of every axis: a scale, a size (as an i64 vector over all axes), or both;
+// for tf_crop_and_resize also a region, as all starts followed by all ends.
 struct Target {
   int rank = 0;
   std::vector<double> scales;  // empty if they are unknown
@@ -31,8 +31,8 @@ constexpr const char* kCoordinates[][2] = {
     {"tf_crop_and_resize", "crop_and_resize"},
 };
 
-// Output sizes from the scales of all axes: the product in float, rounded down. `part` begins the
-// names of what computes them.
+// Output sizes from the scales of all axes: the product in float, rounded down. `part` is a prefix
+// for the names of the nodes.
 Result<ValueId> SizesFromScales(OnnxLowering& b, ValueId scales, int rank, std::string_view part) {
   ONCILLA_ASSIGN(const ValueId old, b.Sizes(b.in(0), 0, rank, StrCat(part, "old_sizes")));
   ONCILLA_ASSIGN(const ValueId as_float, b.Cast(old, DType::kF32, StrCat(part, "float_sizes")));
@@ -96,7 +96,7 @@ Status KeepProportions(OnnxLowering& b, const std::string& policy, const std::ve
   return {};
 }
 
-// The same for computed sizes.
+// The same for sizes that are computed at run time.
 Status KeepComputedProportions(OnnxLowering& b, const std::string& policy,
                                const std::vector<int64_t>& axes, Target& target) {
   const auto count = std::ssize(axes);
@@ -123,8 +123,8 @@ Status KeepComputedProportions(OnnxLowering& b, const std::string& policy,
   return {};
 }
 
-// The sizes of all axes, of which the model gives those of `axes`. What is known of single sizes is
-// kept through Concat and Gather: which axes are resized at all is told by it.
+// The sizes of all axes, where the model gives those of `axes`. They are combined by Concat and
+// Gather, which keep single known sizes; these show which axes are resized at all.
 Result<ValueId> ForAllAxes(OnnxLowering& b, ValueId some, const std::vector<int64_t>& axes,
                            int rank) {
   ONCILLA_ASSIGN(const ValueId asked, b.Cast(some, DType::kI64, "asked_sizes"));
@@ -183,8 +183,8 @@ Status FromSizes(OnnxLowering& b, const std::vector<int64_t>& axes, Target& targ
   } else {
     return InvalidArgument("keep_aspect_ratio_policy is '", policy, "'");
   }
-  // An axis that certainly keeps its size is not resized. The batch is assumed to keep it if its
-  // size is unknown: nobody resizes it, and exporters write its size as a number.
+  // An axis that certainly keeps its size is not resized. A batch of unknown size is assumed to
+  // keep it: batches are not resized in practice, and exporters write the size as a number.
   const PartialShape shape = b.in_fact(0).shape;
   const auto sizes = KnownInts(b.fact(target.sizes));
   if (sizes && static_cast<int>(sizes->size()) != target.rank) {
@@ -247,12 +247,11 @@ Status FromRegion(OnnxLowering& b, const std::vector<int64_t>& axes, Target& tar
   return {};
 }
 
-// A computed list over all axes in the order that the op expects: batch, the resized axes,
-// channels.
+// A computed list over all axes, in the order that the op expects: batch, resized axes, channels.
 Result<ValueId> AroundAxes(OnnxLowering& b, ValueId all, const std::vector<int64_t>& axes, int rank,
                            bool region, std::string_view role) {
-  // For batch and channels, any axes that are not resized will do: their scale is 1 and their
-  // region 0..1.
+  // Any two axes that are not resized can serve as batch and channels, since their scale is 1 and
+  // their region 0..1.
   std::vector<int64_t> others;
   for (int64_t i = 0; i < rank; ++i) {
     if (std::find(axes.begin(), axes.end(), i) == axes.end()) others.push_back(i);
@@ -296,7 +295,7 @@ Result<ValueId> AddResize(OnnxLowering& b, ResizeAttrs attrs, ValueId x, const T
   return b.Add(attrs, {x, sizes, scales, region}, role);
 }
 
-// The whole op on x; `part` begins the names of its parts where the node has more than one such.
+// Resizes `given`. `part` is a prefix for node names, used if one ONNX node needs several resizes.
 Result<ValueId> Place(OnnxLowering& b, ResizeAttrs attrs, const Target& target, ValueId given,
                       const std::string& part = "") {
   const int rank = target.rank;
@@ -315,8 +314,8 @@ Result<ValueId> Place(OnnxLowering& b, ResizeAttrs attrs, const Target& target, 
     for (int64_t i = 1; i + 1 < rank; ++i) axes.push_back(i);
     return AddResize(b, std::move(attrs), given, target, axes, last, part);
   }
-  // For any other axes: everything else becomes one batch axis in front, and a channel axis of size
-  // one is added at the end.
+  // Any other choice of axes: all axes that are not resized are merged into one batch axis in
+  // front, and a channel axis of size one is added at the end.
   std::vector<int64_t> perm, back(static_cast<size_t>(rank));
   for (int i = 0; i < rank; ++i) {
     if (resized(i)) axes.push_back(i);
@@ -328,7 +327,8 @@ Result<ValueId> Place(OnnxLowering& b, ResizeAttrs attrs, const Target& target, 
   perm.insert(perm.end(), axes.begin(), axes.end());
   for (int i = 0; i < rank; ++i) back[static_cast<size_t>(perm[static_cast<size_t>(i)])] = i;
   ONCILLA_ASSIGN(const ValueId ordered, b.Transpose(given, perm, part + "ordered"));
-  // Their product, or -1, which tells the same to Reshape unless a resized axis is empty.
+  // The product of the batch axes. If it is unknown, -1 lets Reshape infer it, which works unless a
+  // resized axis is empty.
   int64_t batch = 1;
   for (int i = 0; i < others; ++i) {
     const Dim size = b.fact(ordered).shape[i];
@@ -400,7 +400,7 @@ Result<Values> LowerResize(OnnxLowering& b) {
   return One(Place(b, std::move(attrs), target, b.in(0)));
 }
 
-// Resize as in opset 10, and Upsample: scales only, and no choice of coordinates.
+// Resize of opset 10, and Upsample: only scales, and no choice of coordinates.
 Result<Values> LowerOldResize(OnnxLowering& b) {
   ONCILLA_ASSIGN(std::string mode, b.String("mode", "nearest"));
   if (mode == "bilinear") mode = "linear";
@@ -427,14 +427,14 @@ Result<Values> LowerOldResize(OnnxLowering& b) {
     ONCILLA_TRY(FromScales(b, 1, axes, target));
   }
   if (target.computed_scales != kNoValue && mode == "nearest" && b.op() != "Upsample") {
-    // Which pixel is taken depends on whether the axis shrinks or grows.
+    // The pixel to take depends on whether the axis shrinks or grows.
     return Unsupported("the list of scales is computed while running; it must be a constant");
   }
   ResizeAttrs attrs;
   attrs.mode = mode;
   attrs.coordinates = "asymmetric";
   if (mode != "nearest") return One(Place(b, std::move(attrs), target, b.in(0)));
-  // Without a rule, enlarging repeats pixels and shrinking takes the next pixel.
+  // Without a rule in the file, enlarging repeats pixels and shrinking takes the next pixel.
   const auto any = [&](auto test) {
     return std::any_of(target.scales.begin(), target.scales.end(), test);
   };
@@ -443,7 +443,8 @@ Result<Values> LowerOldResize(OnnxLowering& b) {
   attrs.nearest = shrinks ? "ceil" : "floor";
   if (!shrinks || !grows) return One(Place(b, std::move(attrs), target, b.in(0)));
   if (b.op() == "Upsample") return Unsupported("that enlarges one axis and shrinks another");
-  // The axes are independent of each other: those that shrink first, then those that grow.
+  // The axes are independent of each other, so those that shrink are resized first, then the
+  // others.
   Target fewer = target;
   for (double& scale : fewer.scales) scale = std::min(scale, 1.0);
   for (size_t i = 0; i < fewer.scales.size(); ++i) fewer.resized[i] = fewer.scales[i] < 1;

@@ -73,7 +73,7 @@ Result<Values> LowerConcatFrom(OnnxLowering& b) {
   return One(b.Add(attrs, {b.in(0)}));
 }
 
-// Moves the axis to the front, and makes one element for each index along it.
+// Splits x along `axis` into a list with one element per index.
 Result<Values> Apart(OnnxLowering& b, int rank, int axis) {
   std::vector<int64_t> perm = {axis};
   for (int i = 0; i < rank; ++i) {
@@ -83,7 +83,7 @@ Result<Values> Apart(OnnxLowering& b, int rank, int axis) {
   return One(b.Add("ListFromTensor", {}, {moved}));
 }
 
-// The lengths of parts of equal size, of which the last may be shorter.
+// The lengths of parts of equal size; the last part may be shorter.
 Result<ValueId> EqualLengths(OnnxLowering& b, ValueId size, ValueId part) {
   ONCILLA_ASSIGN(const ValueId whole, b.ToScalar(size, "whole"));
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));

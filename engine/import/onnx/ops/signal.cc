@@ -50,7 +50,7 @@ Result<Values> LowerWindow(OnnxLowering& b) {
 
 constexpr int64_t kMostPoints = 2048;
 
-// The type in which waves are made, before they are cast to the signal's.
+// The type in which waves are computed before they are converted to the signal's.
 DType WavesType(DType signal) { return signal == DType::kF64 ? signal : DType::kF32; }
 
 // The number of parts in the last axis: 1 for real numbers, 2 for complex ones.
@@ -67,7 +67,7 @@ Result<ValueId> Angles(OnnxLowering& b, ValueId rows, ValueId columns, ValueId p
                        DType dtype) {
   ONCILLA_ASSIGN(const ValueId upright, b.Unsqueeze(rows, {1}, "points_upright"));
   ONCILLA_ASSIGN(ValueId turn, b.Add("Mul", {}, {upright, columns}, "products"));
-  // Whole turns are removed while the numbers are exact integers.
+  // Whole turns are removed while the numbers are still exact integers.
   ONCILLA_ASSIGN(turn, b.Add("FloorMod", {}, {turn, period}, "parts"));
   ONCILLA_ASSIGN(turn, b.Cast(turn, dtype, "parts_real"));
   ONCILLA_ASSIGN(const ValueId whole, b.Cast(period, dtype, "period_real"));
@@ -130,8 +130,8 @@ Result<ValueId> WithPoints(OnnxLowering& b, ValueId x, int rank, ValueId points)
   return b.Add("Slice", {}, {x, b.Ints({0}), wanted, b.Ints({rank - 2})}, "of_points");
 }
 
-// The sums over the points (rows of `angle`), which are the second-to-last axis of x [.., n,
-// parts]: complex, or with `real_only` only the real part; `sign` is that of the exponent.
+// Sums x [.., n, parts], multiplied by waves, over the points n (the rows of `angle`). The result
+// is complex, or with `real_only` only its real part; `sign` is that of the exponent.
 Result<ValueId> SumWaves(OnnxLowering& b, ValueId x, int rank, int64_t parts, ValueId angle,
                          double sign, bool real_only) {
   ONCILLA_ASSIGN(const ValueId cosine, b.Add("Cos", {}, {angle}, "cosine"));
@@ -175,11 +175,11 @@ Result<ValueId> MirrorWeights(OnnxLowering& b, ValueId bin, ValueId points, DTyp
   return b.Unsqueeze(weight, {1}, "weight_upright");
 }
 
-// The transform with a computed axis or length, or back to a real signal: the matrix of waves is
-// computed at run time, too.
+// The transform with a computed axis or length, or back to a real signal. The matrix of waves is
+// computed at run time as well.
 Result<Values> LowerComputedDft(OnnxLowering& b, bool inverse, bool onesided, ValueId axis,
                                 int rank) {
-  const DType dtype = DType::kF64;  // so that terms that cancel leave nothing behind
+  const DType dtype = DType::kF64;  // so that terms that should cancel leave no residue
   ONCILLA_ASSIGN(const int64_t parts, PartsOf(b, rank));
   const bool to_real = inverse && onesided;
   if (to_real && parts != 2) return InvalidArgument("the inverse of one side takes complex bins");
@@ -262,7 +262,7 @@ Result<Values> LowerDft(OnnxLowering& b) {
     pads[static_cast<size_t>(rank + at)] = points - size.size;
     ONCILLA_ASSIGN(x, b.Add("Pad", {}, {x, b.Ints(std::move(pads))}, "padded"));
   }
-  // The axis is moved next to the parts; both then form one axis of the product.
+  // The axis is moved next to the axis of parts; both are then merged to one axis of the product.
   std::vector<int64_t> perm, back(static_cast<size_t>(rank)), copied;
   for (int64_t i = 0; i < rank - 1; ++i) {
     if (i != at) perm.push_back(i);
@@ -287,11 +287,11 @@ Result<Values> LowerDft(OnnxLowering& b) {
   return One(b.Transpose(y, std::move(back), ""));
 }
 
-// The same with a computed step or length: frames are gathered, and the waves computed.
+// STFT with a computed step or length: frames are gathered, and the waves computed at run time.
 Result<Values> LowerComputedStft(OnnxLowering& b, bool onesided) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   if (rank != 2 && rank != 3) return InvalidArgument("the signal has rank ", rank);
-  const DType dtype = DType::kF64;  // so that terms that cancel leave nothing behind
+  const DType dtype = DType::kF64;  // so that terms that should cancel leave no residue
   int64_t parts = 1;
   ValueId x = b.in(0);
   if (rank == 2) {
@@ -381,7 +381,7 @@ Result<Values> LowerStft(OnnxLowering& b) {
   return One(b.Add(ReshapeAttrs{.zero_copies = true}, {y, b.Ints({0, 0, bins, 2})}));
 }
 
-// m mel are 700 * (10^(m / 2595) - 1) hertz; this is the inverse.
+// The mel value of a frequency: the inverse of hertz = 700 * (10^(mel / 2595) - 1).
 Result<ValueId> MelOf(OnnxLowering& b, size_t input, const std::string& name) {
   const DType dtype = DType::kF64;
   ONCILLA_ASSIGN(ValueId x, b.Cast(b.in(input), dtype, name));
@@ -445,7 +445,8 @@ Result<Values> LowerMelWeightMatrix(OnnxLowering& b) {
   const auto op = [&](const char* name, ValueId x, ValueId y, const char* role) {
     return b.Add(name, {}, {x, y}, role);
   };
-  // Rises from the lower edge to the centre, both included; if that has no width, only the centre.
+  // Rises from the lower edge to the centre, both included; if both are the same bin, only the
+  // centre is one.
   ONCILLA_ASSIGN(const ValueId rise, op("Sub", centre, lower, "rise"));
   ONCILLA_ASSIGN(const ValueId risen, op("Sub", bin, lower, "risen"));
   ONCILLA_ASSIGN(const ValueId slope, op("DivNoNan", risen, rise, "slope"));

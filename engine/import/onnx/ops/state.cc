@@ -7,12 +7,13 @@
 namespace oncilla {
 namespace {
 
-// com.microsoft's attribute state_window: states have a first axis of so many slots, of which the
-// last is read. Slot j of the new ones is the state behind the place window - j before the end;
-// zeros where there is no such place.
+// com.microsoft's attribute state_window: states have a first axis of `window` slots, and the last
+// slot is read. Slot j of the new states holds the state as it was window - 1 - j positions before
+// the end, or zeros if there is no such position.
 class Slots {
  public:
-  // Zero: the last state alone, without that axis. Places are those of input 0 along `axis`.
+  // A window of zero means only the last state, without the axis of slots. Positions are those of
+  // input 0 along `axis`.
   static Result<Slots> Of(OnnxLowering& b, int64_t window, int axis) {
     constexpr int64_t kMost = 8;
     if (window < 0 || window > kMost) return InvalidArgument("state_window is ", window);
@@ -23,7 +24,7 @@ class Slots {
 
   bool any() const { return count_ > 0; }
   int64_t count() const { return std::max<int64_t>(count_, 1); }
-  // How many places are before slot `j`'s end, as a vector of one number.
+  // The number of positions up to which slot `j` has seen the input, as a vector of one number.
   Result<ValueId> End(int64_t j) const {
     if (j + 1 == count()) return places_;
     const std::string role = StrCat("end", j);
@@ -36,7 +37,7 @@ class Slots {
     const ValueId last = b_.Constant(Tensor::ScalarInt64(count_ - 1));
     return b_.Add(GatherAttrs{.axis = 0}, {state, last}, "last_slot");
   }
-  // The state behind End(j), for each j in turn.
+  // Stores the state after End(j) positions. To be called for each j in turn.
   Status Keep(ValueId state) {
     const int64_t j = std::ssize(states_);
     if (j + 1 < count_) {
@@ -66,9 +67,10 @@ class Slots {
   Values states_;
 };
 
-// Where states before the last are kept, the tokens are taken piece by piece, up to each of them.
+// If states before the last are kept, the tokens are processed in pieces that end at each such
+// state.
 Result<Values> AddLinearAttention(OnnxLowering& b, int64_t window) {
-  b.Ignore("chunk_size");  // a hint of how to go about it
+  b.Ignore("chunk_size");  // a hint about the implementation
   LinearAttentionAttrs attrs;
   ONCILLA_ASSIGN(attrs.query_heads, b.NeedInt("q_num_heads"));
   ONCILLA_ASSIGN(attrs.heads, b.NeedInt("kv_num_heads"));
@@ -106,15 +108,15 @@ Result<Values> LowerMicrosoftLinearAttention(OnnxLowering& b) {
   return AddLinearAttention(b, window);
 }
 
-// What com.microsoft's CausalConvWithState may say beside ONNX's: slots of states, taps that lie
-// apart, and places along axis 1, where all axes behind it are channels.
+// The forms that com.microsoft's CausalConvWithState has in addition to ONNX's: slots of states,
+// dilated taps, and positions along axis 1 with all further axes as channels.
 struct CausalForm {
   int64_t window = 0;
   int64_t dilation = 1;
   bool last = false;
 };
 
-// [N, T, ..] to [N, T, channels].
+// x from [N, T, ..] to [N, T, channels].
 Result<ValueId> InRows(OnnxLowering& b, ValueId x, int64_t channels, const std::string& role) {
   ONCILLA_ASSIGN(const ValueId sizes, b.Sizes(x, 0, 2, role + "_sizes"));
   ONCILLA_ASSIGN(const ValueId shape,
@@ -122,7 +124,7 @@ Result<ValueId> InRows(OnnxLowering& b, ValueId x, int64_t channels, const std::
   return b.Add(ReshapeAttrs{}, {x, shape}, role);
 }
 
-// [N, .., channels] to the axes of the input behind the second one.
+// x from [N, .., channels] to the input's axes after the second.
 Result<ValueId> InAxes(OnnxLowering& b, ValueId x, int rank, const std::string& role) {
   ONCILLA_ASSIGN(const ValueId rows, b.Sizes(x, 0, 2, role + "_rows"));
   ONCILLA_ASSIGN(const ValueId axes, b.Sizes(b.in(0), 2, rank, role + "_axes"));
@@ -130,8 +132,8 @@ Result<ValueId> InAxes(OnnxLowering& b, ValueId x, int rank, const std::string& 
   return b.Add(ReshapeAttrs{}, {x, shape}, role);
 }
 
-// A convolution of each channel by itself over the places up to its own; the places before the
-// first are the state, which the last ones become.
+// A depthwise convolution over each position and the positions before it. The positions before the
+// first come from the past state; the last ones become the new state.
 Result<Values> AddCausalConv(OnnxLowering& b, const CausalForm& form) {
   ONCILLA_ASSIGN(const std::string activation, b.String("activation", "none"));
   if (activation != "none" && activation != "silu" && activation != "swish") {
@@ -181,7 +183,7 @@ Result<Values> AddCausalConv(OnnxLowering& b, const CausalForm& form) {
   }
   if (!b.wants(1)) return Values{y, kNoValue};
   for (int64_t j = 0; j < slots.count(); ++j) {
-    // x has `before` places before the first one; a kernel of one tap keeps none.
+    // x has `before` past positions in front. A kernel of one tap keeps none.
     ONCILLA_ASSIGN(const ValueId first, slots.End(j));
     ONCILLA_ASSIGN(const ValueId end,
                    b.Add("Add", {}, {first, b.Ints({before})}, StrCat("state_end", j)));

@@ -13,7 +13,7 @@ std::string InLowerCase(std::string text) {
 
 Result<Values> LowerStringNormalizer(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::string action, b.String("case_change_action", "NONE"));
-  // Unicode's mappings hold in all languages but these.
+  // Unicode's case mappings hold in all languages but these.
   ONCILLA_ASSIGN(const std::string locale, b.String("locale", "en_US"));
   for (const char* const language : {"az", "lt", "tr"}) {
     if (action != "NONE" && (locale == language || locale.starts_with(StrCat(language, "_")))) {
@@ -65,8 +65,8 @@ Result<Values> LowerRegexFullMatch(OnnxLowering& b) {
   return One(b.Add("RegexMatch", {}, {b.in(0), text}));
 }
 
-// The number of parts of each string. With blanks as separators, the rest after the last cut counts
-// unless it is empty.
+// The number of parts of each string. If blanks separate, the rest after the last cut counts only
+// if it is not empty.
 Result<ValueId> CountParts(OnnxLowering& b, const Values& split, bool by_blanks) {
   // Counts how often the row of each string occurs among the positions.
   ONCILLA_ASSIGN(const ValueId rows, b.Add("Gather", GatherAttrs{.axis = 1},
@@ -101,7 +101,7 @@ Result<Values> LowerStringSplit(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId counts, CountParts(b, split, by_blanks));
   ONCILLA_ASSIGN(ValueId width, b.Add("Slice", {}, {split[2], b.Ints({1}), b.Ints({2})}, "width"));
   if (by_blanks && most > 0) {
-    // The rest, even if empty, may take a last column of its own.
+    // The rest, even if empty, may need one more column.
     ONCILLA_ASSIGN(const ValueId all,
                    b.Add(ConcatAttrs{.axis = 0}, {counts, b.Ints({0})}, "counts_or_none"));
     ONCILLA_ASSIGN(width, b.Add("ReduceMax", ReduceAttrs{.keep_dims = true}, {all}, "used_width"));
@@ -115,7 +115,7 @@ Result<Values> LowerStringSplit(OnnxLowering& b) {
   return Values{parts, by_string};
 }
 
-// The luma of colours, with coefficients of 16 fractional bits: ITU-R BT.601.
+// Converts RGB to luma by ITU-R BT.601, with coefficients of 16 fractional bits.
 Result<Values> AddLuma(OnnxLowering& b, ValueId rgb) {
   const int32_t factors[] = {19595, 38470, 7471}, half[] = {32768}, bits[] = {16};
   const ValueId parts = b.Constant(Tensor::Of<int32_t>(DType::kI32, {3}, factors));
@@ -145,8 +145,8 @@ Result<Values> LowerImageDecoder(OnnxLowering& b) {
   return One(b.Add("Reverse", {}, {rgb, b.Ints({-1})}));
 }
 
-// Whether an expression may match the control characters between words, or has to know where a word
-// ends. Errs on the side of yes.
+// Whether an expression may match the control characters between words, or depends on where a word
+// ends. Returns true in case of doubt.
 bool MayMatchAnything(std::string_view expression) {
   for (size_t i = 0; i < expression.size(); ++i) {
     const char c = expression[i];
@@ -159,8 +159,8 @@ bool MayMatchAnything(std::string_view expression) {
   return false;
 }
 
-// The expression of a word in a text in which separators were replaced by control characters, and
-// how many separators there are to replace.
+// How to find words: first the separators are replaced by control characters, then `expression`
+// matches each word.
 struct WordForm {
   std::string expression;
   std::vector<std::string> separators;
@@ -190,10 +190,11 @@ Result<WordForm> ReadWordForm(OnnxLowering& b) {
   return form;
 }
 
-// com.microsoft's Tokenizer: the matches of an expression in each string, or what separators leave,
-// without words that are too short, side by side, padded to the longest row; with `mark`, each row
-// has a word of its own in front and behind. Matches are marked with two control characters, which
-// no text contains, and everything outside the marks is removed.
+// com.microsoft's Tokenizer. The words of each string are the matches of an expression, or the
+// parts between separators; words that are too short are dropped. The result has one row of words
+// per string, padded to the longest row; with `mark`, each row begins and ends with a marker word.
+// To find them, matches are enclosed in two control characters, which must not occur in the text,
+// and everything outside is removed.
 Result<Values> LowerTokenizer(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool mark, b.Flag("mark", false));
   ONCILLA_ASSIGN(const int64_t least, b.NeedInt("mincharnum"));
@@ -225,7 +226,7 @@ Result<Values> LowerTokenizer(OnnxLowering& b) {
       b.Add(SparseToDenseAttrs{}, {split[0], split[2], split[1], text(std::move(pad))}, "dense"));
   ONCILLA_ASSIGN(ValueId width, b.Add("Slice", {}, {split[2], b.Ints({1}), b.Ints({2})}, "width"));
   if (mark) {
-    // Where no string has a word, there are no marks either.
+    // If no string has a word, the marker words are dropped too.
     ONCILLA_ASSIGN(const ValueId none, b.Add("Equal", {}, {width, b.Ints({2})}, "no_words"));
     ONCILLA_ASSIGN(width, b.Add("Where", {}, {none, b.Ints({0}), width}, "width_of_words"));
     ONCILLA_ASSIGN(dense, b.Add("Slice", {}, {dense, b.Ints({0}), width, b.Ints({1})}, "used"));

@@ -21,7 +21,7 @@ SourceNode SourceNodeOf(const TfFlatNode& node) {
   constexpr std::string_view kLocation = "loc:@";
   for (std::string_view group : *groups) {
     if (group.substr(0, kLocation.size()) != kLocation) continue;
-    // A name inside an inlined call has the call's name in front.
+    // A node inside an inlined call has the call's name as a prefix.
     const size_t own = std::min(node.source->name.size(), node.name.size());
     const auto call = std::string_view(node.name).substr(0, node.name.size() - own);
     out.group = StrCat(call, group.substr(kLocation.size()));
@@ -125,7 +125,7 @@ Status TfBuilder::AddNode(size_t i) {
       return {};
     }
   }
-  // A node that depends on an unsupported one is skipped rather than judged.
+  // A node that depends on an unsupported one is skipped, so that only the first cause is reported.
   for (const TfRef& ref : node.inputs) {
     if (ref.node < 0) continue;
     const bool later = ref.node >= static_cast<int>(i);  // on a cycle
@@ -172,7 +172,7 @@ Result<Values> TfBuilder::Lower(const TfFlatNode& node, const TfOpRow* row) {
   return One(lowering.Add(row->canonical, {}, lowering.all_inputs()));
 }
 
-// Names a node's outputs "node:0" and so on. A value that is an input's or another node's keeps its
+// Names a node's outputs "node:0" and so on. The value of an input or of another node keeps its
 // name.
 void TfBuilder::NameValues(const TfFlatNode& node, const Values& values) {
   for (size_t k = 0; k < values.size(); ++k) {

@@ -155,7 +155,8 @@ class Loop {
  private:
   enum class Role { kHandle, kConstant, kInvariant, kCarried };
 
-  // Whether a result of the body is a variable that nothing writes; the body reads that by itself.
+  // Whether a result of the body is a variable that nothing writes. The body reads such a variable
+  // itself, so it need not be carried.
   static bool IsVariable(const TfFlatGraph& body, size_t i, const Tensor& value) {
     if (body.outputs[i].node < 0) return false;
     const TfFlatNode& node = body.nodes[static_cast<size_t>(body.outputs[i].node)];

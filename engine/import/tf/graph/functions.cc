@@ -295,7 +295,7 @@ Result<TfRef> Flattener::Flat(const Site& site, int region) {
     in.graph.nodes.back().value = std::move(value);
     return TfRef{known->second, 0};
   }
-  // A handle from outside of this region, not of a variable: its users get the value in another
+  // A handle from outside this region that is not a variable's: its users get the value in another
   // way.
   if (frames_[site.frame]->region != region) return TfRef{};
   int& id = frames_[site.frame]->flat[static_cast<size_t>(site.node)];

@@ -560,7 +560,8 @@ Result<Tensor> TfGraph::TensorAttr(const TfNode& node, std::string_view attr) {
 }
 
 Result<std::shared_ptr<const MappedFile>> TfGraph::OpenAsset(const std::string& name) const {
-  // An asset's path is the folder's name and the file's, wherever the folder was when it was saved.
+  // The path of an asset is its folder and file name, regardless of where the model was when it was
+  // saved.
   for (const auto& [node, file] : assets_) {
     const std::string spelled = StrCat("assets/", file);
     const bool path = name == spelled || name.ends_with("/" + spelled);

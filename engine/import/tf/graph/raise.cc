@@ -98,8 +98,8 @@ class BranchRaiser {
     return side;
   }
 
-  // A Merge of more than two sides becomes a tree of Merges of two; this makes its root. Sides
-  // without a guard on the chosen predicate are grouped against all sides that share one side of
+  // A Merge of more than two sides becomes a tree of Merges of two; this makes its root. A side
+  // without a guard on the chosen predicate is placed opposite to all sides that share one value of
   // it.
   Status SplitMerge(int n) {
     if (IsRead(graph_, {n, 1})) return TellApart(n);
@@ -167,7 +167,7 @@ class BranchRaiser {
       numbers.inputs[k] = {static_cast<int>(graph_.nodes.size()), 0};
       graph_.nodes.push_back(std::move(number));
     }
-    // If a side has a control input of its own, that tells more.
+    // If a side has its own control input, that identifies the side better than its value.
     std::vector<TfRef> controls = inputs;
     for (size_t k = 0; k < inputs.size() && k < numbers.controls.size(); ++k) {
       if (numbers.controls[k].node >= 0) controls[k] = numbers.controls[k];
@@ -193,8 +193,8 @@ class BranchRaiser {
       sides[k] = SideOf(node, k);
       Inherit(i, node.inputs[k]);
     }
-    // The predicate on which the sides differ. If one side has no guard on it (a constant), the
-    // innermost predicate that only the other side has.
+    // The predicate on which the sides differ. If one side has no guard on it (for example a
+    // constant), the innermost predicate that only the other side has is used.
     std::optional<Merged> merged;
     TfRef predicate;
     for (const auto& [p, side] : sides[0]) {
@@ -325,8 +325,8 @@ bool HasOp(const TfFlatGraph& graph, std::string_view op) {
                      [&](const TfFlatNode& node) { return IsOp(node, op); });
 }
 
-// The handle of a changing variable or table is used directly, whatever Switch or Enter it passes.
-// Effects keep, as a control input, the guard that they had through it.
+// The handle of a changing variable or table is read directly, past any Switch or Enter. Effects
+// keep the guard that they had through it as a control input.
 void BypassHandles(TfFlatGraph& graph) {
   for (TfFlatNode& node : graph.nodes) {
     const size_t inputs = node.inputs.size();
@@ -352,7 +352,7 @@ void BypassHandles(TfFlatGraph& graph) {
   }
 }
 
-// For a Switch without a Merge: reading one of its outputs requires that side to be taken, like a
+// A Switch without a Merge: reading one of its outputs requires that side to be taken, as with a
 // fetch inside a branch. The op's name says which side.
 void GateSwitches(TfFlatGraph& graph) {
   std::map<TfRef, int, RefLess> gates;

@@ -1,7 +1,7 @@
-// TensorFlow 1.0's arrays: TensorArray and TensorArrayV2 return only a handle. The number "flow",
+// TensorFlow 1.0's arrays. TensorArray and TensorArrayV2 return only a handle; the number "flow",
 // which orders their writes, begins as an arbitrary constant. In this importer the flow is the list
-// of elements itself (../ops/list.cc), so whatever begins a flow is replaced by a second output of
-// the node that makes the array, as later versions have.
+// of elements itself (../ops/list.cc). The value that begins a flow is therefore replaced by a
+// second output of the node that makes the array, as later versions have.
 #include "engine/import/tf/graph/raise_parts.h"
 
 namespace oncilla::tf_raise {
@@ -63,7 +63,8 @@ class ArrayRouter {
     return -1;
   }
 
-  // Goes backwards along the flow of an op to whatever begins it.
+  // Follows the flow of an op backwards, and replaces the values that begin it by the second output
+  // of `array`.
   Status Route(int user, int array) {
     std::vector<std::pair<int, size_t>> edges;
     // A Merge passes on the flow of every input, a Switch that of its data, other ops their last

@@ -208,7 +208,7 @@ class LoopRaiser {
     return {};
   }
 
-  // Determines where the functions of condition and body begin, and which values leave the loop.
+  // Determines the first argument of condition and body, and which values leave the loop.
   Status FindArguments(Loop& loop) const {
     int arguments = 0;
     for (const Variable& v : loop.variables) loop.cond_arguments[v.merge] = arguments++;
@@ -268,7 +268,7 @@ class LoopRaiser {
       raised.inputs.push_back(At(enter).inputs.at(0));
     }
     for (const Extraction* part : {&cond, &body}) ONCILLA_TRY(part->CheckAcyclic());
-    // Condition and body take the same arguments, so each takes the captures of the other as well.
+    // Condition and body take the same arguments, so each also takes the captures of the other.
     TfFlatGraph body_graph = body.Finish(true), cond_graph = cond.Finish(false);
     for (const TfRef& capture : captures) raised.inputs.push_back(capture);
     raised.bodies.push_back(std::move(cond_graph));

@@ -1,4 +1,4 @@
-// Replacing nodes by a raised one, and cleaning up afterwards.
+// Replaces nodes by a raised one, and removes the nodes that are no longer needed.
 #include "engine/import/tf/graph/raise_parts.h"
 
 #include <algorithm>

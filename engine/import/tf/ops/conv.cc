@@ -94,7 +94,7 @@ Result<int64_t> GroupsOf(const Fact& x, const Fact& filter, int rank) {
 
 namespace {
 
-// Integer convolution: the patches of x times the filter as a matrix.
+// Integer convolution: the matrix product of the patches of x with the filter.
 Result<ValueId> AddIntegerConv(TfLowering& b, ValueId x, const Window& window,
                                const TfLayout& layout, std::string_view role) {
   const PartialShape filter = b.in_fact(1).shape;
@@ -131,8 +131,8 @@ Result<Values> LowerConv(TfLowering& b) {
   return One(AddConv(b, layout, ""));
 }
 
-// Reshapes the depthwise filter [h, w, in, multiplier] for `in` groups: [h, w, 1, in * multiplier]. The height and
-// width of one that is computed may be left to the run.
+// Reshapes the depthwise filter [h, w, in, multiplier] to one for `in` groups: [h, w, 1, in *
+// multiplier]. The height and width of a computed filter may be unknown until the run.
 Result<ValueId> GroupFilter(TfLowering& b, int64_t& groups) {
   const PartialShape filter = b.in_fact(1).shape;
   if (!filter.ranked() || filter.rank() != 4 || !filter[2].known()) {

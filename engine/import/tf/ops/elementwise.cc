@@ -67,9 +67,7 @@ bool IsString(const TfLowering& b, size_t input) {
 
 Result<Values> LowerSelect(TfLowering& b) { return LowerSelectRows(b); }
 
-Result<Values> LowerSelectV2(TfLowering& b) {
-  return One(Choose(b, b.in(0), b.in(1), b.in(2)));
-}
+Result<Values> LowerSelectV2(TfLowering& b) { return One(Choose(b, b.in(0), b.in(1), b.in(2))); }
 
 // Adding strings concatenates them.
 Result<Values> LowerAdd(TfLowering& b) {
@@ -202,7 +200,7 @@ Result<Values> LowerPow(TfLowering& b) {
   return One(b.Add("Pow", {}, {b.in(0), b.in(1)}));
 }
 
-// The bias with an axis of size one for each of the input's behind its channels.
+// The bias with as many trailing axes of size one as the input has axes after its channels.
 Result<ValueId> ChannelsFirstBias(TfLowering& b) {
   const Result<int> rank = b.Rank(0, "the input");
   if (!rank.ok()) {

@@ -1,6 +1,6 @@
-// Gradients of elementwise ops, slices, paddings and resizes, which saved functions contain if a
-// model trains or explains itself. Each is TensorFlow's own formula in canonical ops. Those of
-// convolutions, pools and normalisations are in gradient_window.cc.
+// Gradients of elementwise ops, slices, paddings and resizes. Saved functions contain them if a
+// model trains, or explains its results by gradients. Each follows TensorFlow's formula in
+// canonical ops. Those of convolutions, pools and normalisations are in gradient_window.cc.
 #include <algorithm>
 
 #include "engine/import/lowering/shared_ops.h"
@@ -114,7 +114,7 @@ Result<Values> LowerStridedSliceGrad(TfLowering& b) {
   return One(UpdateTfSlice(b, zeros, b.in(4), ""));
 }
 
-// Pads the indices of the elements in the same way, which tells where each gradient goes.
+// Pads the indices of the elements in the same way; they then state where to add each gradient.
 Result<Values> LowerMirrorPadGrad(TfLowering& b) {
   ONCILLA_ASSIGN(const std::string mode, b.attrs().String("mode"));
   if (mode != "REFLECT" && mode != "SYMMETRIC") return Unsupported("mode ", mode);
@@ -261,8 +261,9 @@ Result<Values> LowerSegmentGrad(TfLowering& b) {
   return f.Last(add, {zeros, f("Unsqueeze", {b.in(1), f.Ints({1})}), updates});
 }
 
-// Inputs: where each value went, and the gradient of all. Results: the gradient of the values, and
-// that of the default value, which is the sum of what remains.
+// Inputs: the position to which each value was moved, and the gradient of the whole result.
+// Results: the gradient of the values, and that of the default value, which is the sum over all
+// other positions.
 Result<Values> LowerFillRowsGrad(TfLowering& b) {
   const DType dtype = b.dtype(1);
   TfFormula f(b);

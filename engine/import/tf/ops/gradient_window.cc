@@ -6,8 +6,9 @@
 namespace oncilla {
 namespace {
 
-// Checks that the batch and spatial sizes of x are those of y: x is broadcast to y, which fails if
-// they are incompatible, and then reshaped to its own sizes, which fails if that enlarged it.
+// Returns x after a check that its batch and spatial sizes are those of y: x is broadcast to y,
+// which fails if the sizes are incompatible, and reshaped to its own sizes, which fails if the
+// broadcast enlarged it.
 ValueId SizedLike(TfFormula& f, ValueId x, ValueId y) {
   const ValueId own = f("Shape", {x});
   const ValueId channels = f(ShapeAttrs{.start = -1}, {x});
@@ -16,7 +17,7 @@ ValueId SizedLike(TfFormula& f, ValueId x, ValueId y) {
   return f("Reshape", {f("Expand", {x, sizes}), own});
 }
 
-// The gradient's channels of one group are adjacent. Each group is a product of its own: [taps *
+// The gradient's channels of one group are adjacent. Each group is a separate product: [taps *
 // depth, pixels] times [pixels, outputs].
 struct FilterGroups {
   int64_t taps = 1, depth = 1, groups = 1, outputs = 1;
@@ -79,7 +80,7 @@ Result<Values> LowerFilterGrad(TfLowering& b) {
   return f.Last("Reshape", {product, f.Ints(filter)});
 }
 
-// Adds each element of the gradient at the position of its window's maximum.
+// Adds each element of the gradient to the element that was the maximum of its window.
 Result<Values> ScatterToPlaces(TfFormula& f, const TfLayout& layout, ValueId x, ValueId places,
                                ValueId dy, DType dtype) {
   const ValueId sizes = f("Shape", {x});

@@ -11,7 +11,7 @@ Result<Values> LowerConst(TfLowering& b) {
   return Values{b.Constant(std::move(value))};
 }
 
-// A placeholder that is an input of the graph is handled before; this one is not fed.
+// A placeholder that is an input of the graph is handled elsewhere; this one was not fed.
 Result<Values> LowerPlaceholder(TfLowering& b) {
   const DType dtype = b.attrs().Type("dtype").value_or(DType::kInvalid);
   const PartialShape shape = b.attrs().Shape("shape").value_or(PartialShape());
@@ -53,7 +53,7 @@ Result<Values> LowerGatherV2(TfLowering& b) {
                    {b.in(0), b.in(1)}));
 }
 
-// Gathers along the first axis; a gather from a resource may have batch axes before it.
+// Gathers along the first axis; ResourceGather may have batch axes before it.
 Result<Values> LowerGather(TfLowering& b) {
   int64_t batch_dims = 0;
   if (b.op() == "ResourceGather") {
@@ -81,7 +81,7 @@ Status CheckBadIndices(const TfLowering& b) {
 
 Result<Values> LowerScatterNd(TfLowering& b) {
   ONCILLA_TRY(CheckBadIndices(b));
-  const bool truths = b.in_fact(1).dtype == DType::kBool;  // true if any of those at one place is
+  const bool truths = b.in_fact(1).dtype == DType::kBool;  // true if any update of an element is
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(truths ? DType::kI32 : b.in_fact(1).dtype, 0));
   ONCILLA_ASSIGN(const ValueId zeros, b.Add("Fill", {}, {b.in(2), zero}, "zeros"));
   ValueId updates = b.in(1);

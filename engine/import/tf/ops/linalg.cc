@@ -59,7 +59,7 @@ Result<Values> LowerSparseMatMul(TfLowering& b) {
 // Keeps `below` diagonals below the main one and `above` diagonals above it; a negative number
 // keeps all.
 Result<Values> LowerBandPart(TfLowering& b) {
-  // More than any matrix has.
+  // Larger than the size of any matrix.
   constexpr int64_t kAll = int64_t{1} << 40;
   auto band = [&](size_t input, int64_t sign, const std::string& role) -> Result<ValueId> {
     ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(input), DType::kI64, role));
@@ -75,8 +75,8 @@ Result<Values> LowerBandPart(TfLowering& b) {
   return One(b.Add(TriluAttrs{.upper = false}, {upper, above}));
 }
 
-// The alignment of the diagonals: version 3 names it, version 2 aligns left, and version 1 only has
-// the main diagonal.
+// The alignment of the diagonals: version 3 states it, version 2 aligns left, and version 1 has
+// only the main diagonal.
 Result<DiagonalAttrs> AlignOf(const TfLowering& b) {
   if (b.op().substr(b.op().size() - 2) != "V3") return DiagonalAttrs{"left_left"};
   ONCILLA_ASSIGN(std::string align, b.attrs().String("align"));
@@ -106,7 +106,7 @@ Result<Values> LowerSetDiag(TfLowering& b) {
   return One(b.Add("MatrixSetDiag", align, {b.in(0), b.in(1), k}));
 }
 
-// A tensor of twice the rank, with x where the two halves of an index are equal.
+// A tensor of twice the rank, with x at the positions whose index has two equal halves.
 Result<Values> LowerFullDiag(TfLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0, "the diagonal"));
   if (rank < 1 || 2 * rank > kMaxRank) return Unsupported("a diagonal of rank ", rank);
@@ -149,8 +149,8 @@ Result<Values> LowerFullDiagPart(TfLowering& b) {
   return One(b.Add("Reshape", {}, {diagonal, b.Ints(half)}));
 }
 
-// The bands of a triangular matrix, the highest first, each as long as the matrix has rows: element
-// i of each belongs to row i.
+// Solves with a banded triangular matrix, given as its bands from the highest on, each as long as
+// the matrix has rows: element i of each belongs to row i.
 Result<Values> LowerBanded(TfLowering& b) {
   ONCILLA_ASSIGN(const bool lower, b.attrs().Bool("lower"));
   ONCILLA_ASSIGN(const bool adjoint, b.attrs().Bool("adjoint"));
@@ -177,7 +177,7 @@ Result<Values> LowerQr(TfLowering& b) {
   return b.AddAll("Qr", QrAttrs{full}, {b.in(0)});
 }
 
-// An output that was not requested is a single number, since TensorFlow leaves it unset.
+// A single number in place of an output that was not requested, since TensorFlow leaves it unset.
 Result<ValueId> NoVectors(TfLowering& b) { return b.Scalar(b.dtype(), 0); }
 
 Result<Values> LowerSvd(TfLowering& b) {

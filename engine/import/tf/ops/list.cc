@@ -1,7 +1,7 @@
 // TensorFlow's lists of tensors: TensorList*, a variant that is passed from op to op, and
 // TensorArray*, a resource. Every op on an array also takes and returns a number, "flow", which
 // orders them. Here the flow is the list itself, and the handle has no meaning. Arrays of the first
-// two versions are made without a flow; ../graph/raise_arrays.cc adds it.
+// two versions are created without a flow; ../graph/raise_arrays.cc adds it.
 #include "engine/ops/array/list.h"
 
 #include "engine/import/tf/lowering.h"
@@ -13,7 +13,7 @@ std::string ListType(DType dtype, const PartialShape& element) {
   return StrCat(Fact::List(dtype, element));
 }
 
-// What an input says of the shape of elements, as far as it is known at import.
+// The shape of elements that an input states, as far as it is known at import.
 PartialShape KnownElement(const TfLowering& b, size_t input) {
   if (input >= b.inputs() || !AllIntsKnown(b.in_fact(input)) || !b.in_fact(input).shape.ranked() ||
       b.in_fact(input).shape.rank() == 0) {
@@ -67,7 +67,7 @@ Result<Values> LowerSplit(TfLowering& b) { return One(b.Add("ListSplit", {}, {b.
 Result<Values> LowerScatter(TfLowering& b) {
   ONCILLA_ASSIGN(const DType dtype, b.attrs().Type("element_dtype"));
   ONCILLA_ASSIGN(ValueId length, b.Scalar(DType::kI32, 0));
-  // A length of -1 leaves it to the indices.
+  // With a length of -1, the indices determine the length.
   if (b.inputs() > 3) {
     ONCILLA_ASSIGN(length, b.Add("Max", {}, {b.in(3), length}, "length"));
   }

@@ -18,7 +18,8 @@ Result<StridedSliceAttrs> ReadSliceMasks(const TfLowering& b) {
   return masks;
 }
 
-// Slicing a tensor of indices in the same way tells where the elements of `value` go.
+// Assigns `value` to a slice of x. The tensor of x's flat indices is sliced in the same way, which
+// gives the index of each element of `value`.
 Result<ValueId> UpdateTfSlice(TfLowering& b, ValueId x, ValueId value, std::string_view role) {
   ONCILLA_ASSIGN(const StridedSliceAttrs masks, ReadSliceMasks(b));
   const ValueId zero = b.Constant(Tensor::ScalarInt64(0));
@@ -69,7 +70,8 @@ Result<Values> LowerSplit(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t parts, b.attrs().Int("num_split"));
   if (IsComputed(b, 0)) return SplitAlong(b, b.in(1), kNoValue, b.in(0), parts);
   ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(0, "the axis"));
-  // The canonical op makes the last part smaller if they cannot be equal; TensorFlow refuses that.
+  // The canonical op makes the last part smaller if the size does not divide equally; TensorFlow
+  // refuses that.
   const PartialShape& shape = b.in_fact(1).shape;
   if (!shape.ranked()) return SplitAlong(b, b.in(1), kNoValue, b.in(0), parts);
   ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, shape.rank()));
@@ -140,7 +142,7 @@ Result<Values> LowerBlocks(TfLowering& b) {
   return layout.channels_first ? One(b.ChannelsFirst(x, layout.rank)) : Values{x};
 }
 
-// The old forms have one block size for height and width, and paddings or crops for both.
+// The old forms: one block size for height and width, and paddings or crops for both.
 Result<Values> LowerOldBlocks(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t block, b.attrs().Int("block_size"));
   return One(b.Add(b.op(), {}, {b.in(0), b.Ints({block, block}), b.in(1)}));
@@ -190,7 +192,7 @@ Result<Values> LowerLinSpace(TfLowering& b) {
   ONCILLA_ASSIGN(const ValueId index, b.Cast(places, dtype, "index"));
   ONCILLA_ASSIGN(const ValueId way, b.Add("Mul", {}, {index, step}, "way"));
   ONCILLA_ASSIGN(const ValueId value, b.Add("Add", {}, {b.in(0), way}, "values"));
-  // A single number is start, not stop.
+  // A single number has the value of start, not of stop.
   ONCILLA_ASSIGN(const ValueId at_last, b.Add("Equal", {}, {places, steps}, "at_last"));
   return One(b.Add("Where", {}, {at_last, b.in(1), value}));
 }

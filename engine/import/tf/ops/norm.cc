@@ -8,9 +8,9 @@ Result<Values> LowerSoftmax(TfLowering& b) {
   return One(b.Add(SoftmaxAttrs{.log = b.op() == "LogSoftmax"}, {b.in(0)}));
 }
 
-// With is_training, the statistics are those of the batch. The running ones are returned blended
-// with them: `factor` parts of the new ones (all, by default); the new variance is then the
-// unbiased one.
+// With is_training, the statistics are those of the batch. The running ones are returned as a blend
+// of old and new, with the weight `factor` for the new ones (1 by default). The new variance in it
+// is the unbiased one.
 Result<Values> BatchStatistics(TfLowering& b, const TfLayout& layout, float epsilon) {
   ONCILLA_ASSIGN(const float factor, b.attrs().Float("exponential_avg_factor"));
   ValueId x = b.in(0);
@@ -41,7 +41,7 @@ Result<Values> BatchStatistics(TfLowering& b, const TfLayout& layout, float epsi
   ONCILLA_ASSIGN(const ValueId down, b.Cast(rest, dtype, "rest_float"));
   ONCILLA_ASSIGN(const ValueId ratio, b.Add("Div", {}, {up, down}, "ratio"));
   ONCILLA_ASSIGN(ValueId new_variance, b.Add("Mul", {}, {variance, ratio}, "unbiased"));
-  // The third reserve space is only used by GPUs: a number that nothing reads.
+  // Only GPUs use the third reserve space; here it is a number that nothing reads.
   ONCILLA_ASSIGN(const ValueId reserve, b.Scalar(DType::kF32, 0));
   ValueId new_mean = mean;
   if (factor != 1) {

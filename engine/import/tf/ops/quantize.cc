@@ -35,7 +35,7 @@ Result<Values> FakeQuant(TfLowering& b, const RangeValues& r, ValueId empty) {
   ONCILLA_ASSIGN(const ValueId half, Number(b, 0.5f));
   ONCILLA_ASSIGN(const ValueId one, Number(b, 1));
   ONCILLA_ASSIGN(const ValueId inverse, b.Add("Div", {}, {one, r.scale}, "per_step"));
-  // The index of the step that is zero.
+  // The step that represents zero.
   ONCILLA_ASSIGN(ValueId zero, b.Add("Neg", {}, {r.least}, "least_negated"));
   ONCILLA_ASSIGN(zero, b.Add("Mul", {}, {zero, inverse}, "zero_steps"));
   ONCILLA_ASSIGN(zero, b.Add("Add", {}, {zero, half}, "zero_steps_half"));

@@ -1,7 +1,7 @@
-// TensorFlow's arithmetic on quantised tensors: 8-bit integers, each tensor with the real numbers
-// that its lowest and highest integer stand for. Sums have 32 bits and are exact. Their range, and
-// their conversion back to 8 bits, follows the formulas of TensorFlow's CPU kernels to the bit,
-// with the precision of each step.
+// TensorFlow's arithmetic on quantised tensors: 8-bit integers, where each tensor has the real
+// numbers that its lowest and highest integer represent. Sums have 32 bits and are exact. Their
+// range, and their conversion back to 8 bits, follow the formulas of TensorFlow's CPU kernels to
+// the bit, with the precision of each step.
 #include "engine/import/tf/ops/quantize_sums.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class Numbers {
   const DType dtype_;
 };
 
-// The integers of a type: how many there are, and the lowest.
+// The integers of a quantised type: their number, and the lowest.
 struct Steps {
   double count, lowest;
   DType dtype;
@@ -54,7 +54,7 @@ struct Steps {
 constexpr Steps kBytes = {256, 0, DType::kU8}, kSignedBytes = {256, -128, DType::kI8};
 constexpr Steps kWords = {4294967296.0, kLeast32, DType::kI32};
 
-// Those of the type that an attribute names, which must be one of `types`.
+// The steps of the type that attribute `attr` states, which must be one of `types`.
 Result<Steps> StepsOf(const TfLowering& b, std::string_view attr, std::vector<int64_t> types) {
   ONCILLA_ASSIGN(const int64_t found, b.attrs().TypeNumber(attr));
   if (std::find(types.begin(), types.end(), found) == types.end()) {
@@ -68,7 +68,7 @@ ValueId UnlessEmpty(TfFormula& f, ValueId least, ValueId most, ValueId otherwise
   return f("Where", {f("Equal", {least, most}), otherwise, y});
 }
 
-// Which integer of a range stands for a number, before it is cut to those that there are; f64.
+// The integer that represents a number in a range, as f64, before it is clipped to the type.
 ValueId StepOf(TfFormula& f, ValueId number, ValueId least, ValueId most, const Steps& steps) {
   Numbers wide(f, DType::kF64);
   const ValueId extent = wide.From(f("Sub", {most, least}));
@@ -83,8 +83,7 @@ ValueId StepOfNumber(TfFormula& f, double number, ValueId least, ValueId most, c
   return StepOf(f, f.Number(DType::kF64, number), least, most, steps);
 }
 
-// The 8-bit integer that stands for zero. If the range does not contain zero there is none, and the
-// run fails.
+// The 8-bit integer that represents zero. If the range does not contain zero, the run fails.
 Result<ValueId> ZeroOf(TfLowering& b, TfFormula& f, ValueId least, ValueId most,
                        const std::string& operand) {
   const ValueId step = StepOfNumber(f, 0, least, most, kBytes);
@@ -97,7 +96,8 @@ Result<ValueId> ZeroOf(TfLowering& b, TfFormula& f, ValueId least, ValueId most,
   return f(CastAttrs{DType::kU8}, {step});
 }
 
-// The range of sums of products: the product of one step of each operand, over all 32-bit integers.
+// The range of sums of products: all 32-bit integers, in units of the product of both operands'
+// steps.
 Values RangeOfProducts(TfFormula& f, const Values& ranges) {
   Numbers narrow(f, DType::kF32);
   const ValueId a = narrow.Div(narrow.Sub(ranges[1], ranges[0]), narrow(255));
@@ -106,7 +106,7 @@ Values RangeOfProducts(TfFormula& f, const Values& ranges) {
   return {narrow.Mul(step, narrow(kLeast32)), narrow.Mul(step, narrow(-kLeast32))};
 }
 
-// The real number that an integer stands for (f32).
+// The real number that an integer represents, as f32.
 ValueId RealOf(TfFormula& f, ValueId x, ValueId least, ValueId most, const Steps& steps) {
   Numbers narrow(f, DType::kF32), wide(f, DType::kF64);
   const ValueId extent = wide.From(f("Sub", {most, least}));
@@ -154,7 +154,7 @@ Result<ValueId> ToBytes(TfLowering& b, TfFormula& f, const Values& range, std::s
   return b.Cast(y, DType::kU8, role);
 }
 
-// The real numbers that integers stand for, in single precision.
+// The real numbers that integers represent, computed in single precision.
 ValueId SingleOf(TfFormula& f, ValueId x, ValueId least, ValueId most, const Steps& steps) {
   Numbers narrow(f, DType::kF32), wide(f, DType::kF64);
   const ValueId extent = wide.From(f("Sub", {most, least}));
@@ -189,8 +189,8 @@ class Target {
   ValueId scale_ = kNoValue, first_ = kNoValue;
 };
 
-// What bytes of one range are in one of 32 bits, as multiples of what the second is above the
-// first.
+// Bytes of the range [low, high] as 32-bit integers of the range [least, most]. They are multiples
+// of one integer step: the difference between the conversions of 1 and 0.
 ValueId Widened(TfFormula& f, ValueId x, ValueId low, ValueId high, ValueId least, ValueId most) {
   Numbers wide(f, DType::kF64), whole(f, DType::kI64);
   const auto place = [&](double byte) {
@@ -201,7 +201,7 @@ ValueId Widened(TfFormula& f, ValueId x, ValueId low, ValueId high, ValueId leas
   return whole.Clip(whole.Add(first, whole.Mul(whole.From(x), step)), kLeast32, -kLeast32 - 1);
 }
 
-// The same of a lone byte, rounded for itself.
+// The same for a single byte, which is converted and rounded directly.
 ValueId WidenedOne(TfFormula& f, ValueId x, ValueId low, ValueId high, ValueId least,
                    ValueId most) {
   Numbers whole(f, DType::kI64);
@@ -292,7 +292,7 @@ Result<Values> LowerQuantizedAdd(TfLowering& b) {
   ValueId most = f("Max", {f("Abs", {lowest}), f("Abs", {highest})});
   most = f("Mul", {most, f.Number(DType::kF32, 16384)});
   const ValueId least = f("Neg", {most});
-  // The first that is one number alone is that which the other is added to.
+  // If an operand has one element, that one is rounded directly; if both have, only x is.
   const auto is_one = [&](size_t i) {
     return f("Equal", {f(SizeAttrs{}, {b.in(i)}), f.Number(DType::kI64, 1)});
   };
@@ -336,7 +336,7 @@ Result<Values> LowerQuantizedAvgPool(TfLowering& b) {
   TfFormula f(b);
   const ValueId mean = f(AveragePoolAttrs{window}, {f.Cast(b.in(0), DType::kF32)});
   // A mean is a multiple of 1 / count. Adding half of that keeps a rounding error from moving an
-  // integer below itself.
+  // exact integer to the one below.
   const ValueId whole = f("Floor", {f("Add", {mean, f.Number(DType::kF32, 0.5 / count)})});
   ONCILLA_TRY(f.status());
   ONCILLA_ASSIGN(const ValueId y, b.Cast(whole, DType::kU8, ""));
@@ -359,7 +359,7 @@ Result<Values> LowerQuantizedConcat(TfLowering& b) {
     least = f("Min", {least, b.in(1 + n + i)});
     most = f("Max", {most, b.in(1 + 2 * n + i)});
   }
-  if (steps.lowest < 0) {  // of signed integers zero is the middle
+  if (steps.lowest < 0) {  // the middle of signed integers is zero
     most = f("Max", {f("Abs", {least}), f("Abs", {most})});
     least = f("Neg", {most});
   }

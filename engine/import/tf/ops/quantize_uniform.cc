@@ -1,4 +1,4 @@
-// TensorFlow's uniform quantisation: a scale and a zero point for a tensor, or for each place along
+// TensorFlow's uniform quantisation: a scale and a zero point for a tensor, or for each index along
 // an axis. The formulas are those of its CPU kernels, to the bit.
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,8 @@ Result<DType> UniformType(const TfLowering& b, std::string_view attr) {
   return Unsupported("with ", attr, " of type ", number);
 }
 
-// Scales or zero points so that they meet the places of input 0 along `axis`, none of which are -1.
+// Scales or zero points reshaped to broadcast to input 0 along `axis`; if that is -1, there is one
+// for the whole tensor.
 Result<ValueId> AlongAxis(TfLowering& b, ValueId values, int64_t axis, const std::string& role) {
   const PartialShape& shape = b.fact(values).shape;
   if (axis < -1 || axis >= kMaxRank) return InvalidArgument("quantization_axis is ", axis);
@@ -96,7 +97,7 @@ Result<std::vector<double>> KnownScales(const TfLowering& b, size_t input) {
 
 }  // namespace
 
-// x, scales, zero points.
+// Inputs: x, scales, zero points.
 Result<Values> LowerUniformQuantize(TfLowering& b) {
   ONCILLA_ASSIGN(const DType to, UniformType(b, "Tout"));
   ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("quantization_axis"));
@@ -107,7 +108,7 @@ Result<Values> LowerUniformQuantize(TfLowering& b) {
   const ValueId inverse = f("Div", {f.Number(DType::kF32, 1), scales});
   const ValueId steps = f("Mul", {b.in(0), inverse});
   const ValueId floor = f("Floor", {f("Add", {steps, f.Number(DType::kF32, 0.5)})});
-  // What 32 bits do not hold is beyond every range.
+  // Values beyond 32 bits are outside every range.
   const ValueId held =
       f("Clip", {floor, f.Number(DType::kF32, -4294967296.0), f.Number(DType::kF32, 4294967296.0)});
   return Stored(f, f.Cast(held, DType::kI64), zeros, range, to);
@@ -123,7 +124,7 @@ Result<Values> LowerUniformDequantize(TfLowering& b) {
   return f.Last("Mul", {f.Cast(moved, DType::kF32), scales});
 }
 
-// x, its scales and zero points, those of the result.
+// Inputs: x, its scales and zero points, and those of the result.
 Result<Values> LowerUniformRequantize(TfLowering& b) {
   ONCILLA_TRY(UniformType(b, "Tin").status());
   ONCILLA_ASSIGN(const DType to, UniformType(b, "Tout"));

@@ -1,4 +1,4 @@
-// TensorFlow's random numbers, with an op's seeds and stateless. Both use the Philox generator.
+// TensorFlow's random numbers, with seeds of the op or stateless. Both use the Philox generator.
 #include "engine/import/tf/lowering.h"
 #include "engine/ops/math/variates.h"
 
@@ -14,7 +14,7 @@ std::string Distribution(std::string_view op) {
   return has("Truncated") ? "truncated_normal" : "normal";
 }
 
-// The op's seeds; if both are zero, any numbers will do.
+// The op's seeds; if both are zero, TensorFlow chooses seeds itself, so any numbers will do.
 Result<ShuffleAttrs> Seeds(const TfLowering& b) {
   ShuffleAttrs seeds;
   ONCILLA_ASSIGN(seeds.seed, b.attrs().Int("seed"));
@@ -67,7 +67,7 @@ Result<Values> LowerStream(TfLowering& b) {
   return One(b.Add("RandomNumbers", attrs, std::move(inputs)));
 }
 
-// A step yields four numbers, and each row but the last takes one.
+// A step of the generator yields four numbers, and each row but the last takes one number.
 Result<Values> LowerShuffle(TfLowering& b) {
   ONCILLA_ASSIGN(const ShuffleAttrs seeds, Seeds(b));
   if (b.in_fact(0).shape.ranked() && b.in_fact(0).shape.rank() == 0) return Values{b.in(0)};

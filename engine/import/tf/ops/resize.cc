@@ -19,7 +19,7 @@ Result<ResizeAttrs> Rule(const TfLowering& b, const char* mode, const char* half
   return attrs;
 }
 
-// The result is float whatever the type of the image is.
+// The result is float for images of any type.
 Result<Values> AddFloat(TfLowering& b, const ResizeAttrs& attrs) {
   ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "float"));
   return One(b.Add(attrs, {x, b.in(1)}));
@@ -57,7 +57,7 @@ Result<Values> LowerArea(TfLowering& b) {
   return AddFloat(b, attrs);
 }
 
-// Along an axis of the source, for each place of the result: the places beside it, and how far from
+// The source positions on both sides of each result position along an axis, and the distance from
 // the lower one, in steps of 2^-bits.
 struct Between {
   ValueId lower, upper, steps;
@@ -91,7 +91,7 @@ Between BetweenOf(TfFormula& f, const TfLowering& b, int64_t axis, bool corners,
   return {f("Min", {least, upper}), upper, f("Reshape", {f.Cast(part, wide), shape}), same};
 }
 
-// Integers between integers, in fixed point; the range stays. `size` is input 1.
+// Resizes integers to integers in fixed point; the quantised range stays. Input 1 is `size`.
 Result<Values> LowerQuantized(TfLowering& b) {
   ONCILLA_ASSIGN(const bool corners, b.attrs().Bool("align_corners"));
   ONCILLA_ASSIGN(const bool centers, b.attrs().Bool("half_pixel_centers"));
@@ -116,8 +116,8 @@ Result<Values> LowerQuantized(TfLowering& b) {
   };
   ValueId x = f.Cast(b.in(0), wide);
   if (!bytes) {
-    // TensorFlow takes integers of 32 bits as the floats that are nearest to them, and rounds
-    // negative ones up, unless the image keeps its size.
+    // TensorFlow converts 32-bit integers to the nearest floats and rounds negative ones up, unless
+    // the image keeps its size.
     const ValueId same = f("And", {rows.same, columns.same});
     x = f("Where", {same, x, f.Cast(f.Cast(b.in(0), DType::kF32), wide)});
     half = f("Where", {same, f.Number(wide, 0), half});

@@ -44,7 +44,7 @@ Result<Values> LowerSearch(TfLowering& b) {
   return One(b.Add(SearchSortedAttrs{.right = kRight, .to = to}, {b.in(0), b.in(1)}));
 }
 
-// The boundaries are floats whatever the values are; integers are compared as floats too.
+// The boundaries are floats, and values of all types are compared as floats.
 Result<Values> LowerBucketize(TfLowering& b) {
   ONCILLA_ASSIGN(const std::vector<float> boundaries, b.attrs().Floats("boundaries"));
   for (size_t i = 1; i < boundaries.size(); ++i) {
@@ -70,7 +70,7 @@ Result<Values> LowerBincount(TfLowering& b) {
   if (b.op() == "DenseBincount") {
     ONCILLA_ASSIGN(attrs.binary, b.attrs().Bool("binary_output"));
   } else {
-    // Whatever its shape, it is counted as one list.
+    // Input of any shape is counted as one list.
     ONCILLA_ASSIGN(x, b.Add("Reshape", {}, {x, b.Ints({-1})}, "list"));
   }
   return One(b.Add(attrs, {x, b.in(1), b.in(2)}));

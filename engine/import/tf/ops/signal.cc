@@ -2,8 +2,8 @@
 //
 // The engine has no complex type: inside a graph a complex tensor is a real one with an additional
 // last axis of size two, for the real and imaginary parts. Only these rows see such tensors; the
-// importer uses them for every node that has a complex type among its attributes. Where complex
-// tensors enter or leave the model, it converts between both forms.
+// importer uses them for every node that has a complex type among its attributes. At the model's
+// inputs and outputs, the importer converts between both forms.
 #include <array>
 
 #include "engine/import/lowering/shared_ops.h"
@@ -172,7 +172,7 @@ Result<Values> LowerSqueeze(TfLowering& b) {
   return One(b.Add("Squeeze", {}, {b.in(0), b.Ints(std::move(axes))}));
 }
 
-// Sums and means of complex numbers are computed for each part.
+// Sums and means of complex numbers are computed for each part separately.
 template <const char* kCanonical>
 Result<Values> LowerReduce(TfLowering& b) {
   ONCILLA_ASSIGN(const bool keep_dims, b.attrs().Bool("keep_dims"));
@@ -248,7 +248,7 @@ Result<Values> LowerStridedSlice(TfLowering& b) {
   return One(b.Add(attrs, std::move(inputs)));
 }
 
-// With zeros, and none for the parts.
+// Pads with zeros, except along the axis of parts.
 Result<Values> LowerPad(TfLowering& b) {
   Complex c(b);
   ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(1), DType::kI64, "wide"));

@@ -1,5 +1,5 @@
-// TensorFlow's Fourier transforms, of tensors of parts (see signal.cc): products with matrices of
-// cosines and sines, which are constants where the sizes are known.
+// TensorFlow's Fourier transforms of complex tensors in parts (see signal.cc): products with
+// matrices of cosines and sines, which are constants if the sizes are known.
 #include "engine/import/tf/ops/signal_fourier.h"
 
 #include <limits>
@@ -11,7 +11,8 @@
 namespace oncilla {
 namespace {
 
-// Cuts `axis` to `size`. A shorter axis fails, at the latest when its elements are counted.
+// Cuts `axis` to `size`. A shorter axis fails, at the latest when Reshape compares the number of
+// elements.
 Result<ValueId> Fit(TfLowering& b, ValueId x, int axis, int64_t size, std::string_view role) {
   const Dim own = b.fact(x).shape.ranked() ? b.fact(x).shape[axis] : Dim();
   if (own.known() && own.size == size) return x;
@@ -59,8 +60,8 @@ Result<ValueId> Transform(TfLowering& b, ValueId x, int rank, int axis, int64_t 
 
 int AxesOf(std::string_view op) { return op.ends_with("3D") ? 3 : op.ends_with("2D") ? 2 : 1; }
 
-// Cosines and sines of the multiples of a turn's n-th part, [n, n], n being a vector of one number.
-// Divided by n for the inverse, which turns the other way.
+// The [n, n] matrices of cosines and sines, where n is a vector of one number. For the inverse
+// transform the angles are negative, and the matrices are divided by n.
 Values TurnsOf(TfFormula& f, ValueId n, DType dtype, bool inverse) {
   const ValueId zero = f.Number(DType::kI64, 0), one = f.Number(DType::kI64, 1);
   const ValueId size = f("Reshape", {n, f.Ints({})});
@@ -78,14 +79,14 @@ Values TurnsOf(TfFormula& f, ValueId n, DType dtype, bool inverse) {
   return out;
 }
 
-// The parts of a complex tensor; a real one has no imaginary part.
+// The parts of a complex tensor; `imaginary` is kNoValue for a real one.
 struct OpenParts {
   ValueId real = kNoValue, imaginary = kNoValue;
 };
 
 constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 
-// Axis i from the end, as a range of the shape.
+// The size of axis i from the end (1 is the last), as a range of the shape.
 ShapeAttrs SizeFromEnd(int64_t i) { return {.start = -i, .end = i == 1 ? kToTheEnd : 1 - i}; }
 
 // Fails the run if `n`, a vector of one number, is above `most`.
@@ -104,10 +105,10 @@ Status CheckOpenPoints(TfLowering& b, TfFormula& f, ValueId n, DType dtype, int6
                    StrCat("more than ", most, " points"), StrCat("check", i));
 }
 
-// Transforms axis i from the end, of n points.
+// Transforms axis i from the end, which has n points.
 void TransformOpen(TfFormula& f, int64_t i, const Values& turns, OpenParts& x) {
   const ValueId whole = f("Shape", {x.real});
-  // Behind the second axis from the end, those that follow are one.
+  // The axes after axis i are merged into one, if there are several.
   ValueId flat = kNoValue;
   if (i > 2) {
     const ValueId before = f(ShapeAttrs{.end = 1 - i}, {x.real});
@@ -143,7 +144,8 @@ Result<Values> Join(TfFormula& f, const OpenParts& x) {
   return f.Last(ConcatAttrs{.axis = -1}, {real, imaginary});
 }
 
-// Transforms of axes whose sizes, and number, are the run's: the matrices are made there.
+// Transforms of axes whose sizes, or number, are only known at run time: the matrices are computed
+// then.
 Result<Values> LowerOpenFft(TfLowering& b) {
   const DType dtype = b.dtype();
   TfFormula f(b);
@@ -156,7 +158,7 @@ Result<Values> LowerOpenFft(TfLowering& b) {
   return Join(f, x);
 }
 
-// The lengths of a real transform that the run computes.
+// The lengths of a real transform, if the model computes them.
 struct OpenLengths {
   int64_t axes = 0;
   ValueId all = kNoValue;
@@ -171,13 +173,13 @@ struct OpenLengths {
     out.all = f.Cast(f(EnsureShapeAttrs{.dims = {out.axes}}, {b.in(1)}), DType::kI64);
     return out;
   }
-  // That of axis i from the end, a vector of one number.
+  // The length of axis i from the end, as a vector of one number.
   ValueId At(TfFormula& f, int64_t i) const {
     return f("Slice", {all, f.Ints({axes - i}), f.Ints({axes - i + 1})});
   }
 };
 
-// x with axis i from the end cut to `size`; one that is shorter fails the run.
+// x with axis i from the end cut to `size`; a shorter axis fails the run.
 Result<ValueId> CutTo(TfLowering& b, TfFormula& f, ValueId x, int64_t i, ValueId size) {
   ONCILLA_TRY(CheckMost(b, f, size, f(SizeFromEnd(i), {x}), "the input is shorter than fft_length",
                         StrCat("length", i)));
@@ -210,8 +212,8 @@ Result<Values> LowerOpenRfft(TfLowering& b) {
   return Join(f, x);
 }
 
-// Of the bins of a real signal, all but the first, and the last of an even number of points, stand
-// for two.
+// Each bin of a real signal also stands for its mirror image, except for the first bin, and the
+// last one of an even number of points.
 Result<Values> LowerOpenIrfft(TfLowering& b) {
   const DType dtype = b.dtype();
   TfFormula f(b);
@@ -241,11 +243,11 @@ Result<Values> LowerOpenIrfft(TfLowering& b) {
   return f.Last("Add", {real, imaginary});
 }
 
-// The axes in front of those that are transformed: as they are, or one where their number is the
-// run's.
+// The axes before those that are transformed: unchanged, or merged into one if their number is
+// known only at run time.
 class Batches {
  public:
-  // x with `axes` axes behind its batches.
+  // x with `axes` axes after the batch axes.
   static Result<Batches> Of(TfLowering& b, int axes, std::string_view what) {
     Batches out;
     const Result<int> rank = b.Rank(0, what);
@@ -267,7 +269,7 @@ class Batches {
   }
   int rank() const { return rank_; }
   ValueId x() const { return x_; }
-  // The role of the last node that is not the batches' own.
+  // The role of the last node before Done() adds nodes.
   std::string_view role() const { return sizes_ == kNoValue ? "" : "merged"; }
   Result<Values> Done(TfLowering& b, ValueId y) const {
     if (sizes_ == kNoValue) return Values{y};
@@ -304,7 +306,7 @@ Result<Values> LowerFft(TfLowering& b) {
   return Values{x};
 }
 
-// A real transform to bins along the last axis, then complex ones along the other axes.
+// A real transform along the last axis, then complex ones along the other axes.
 Result<Values> LowerRfft(TfLowering& b) {
   if (!AllIntsKnown(b.in_fact(1)) && b.SizesStayOpen()) return LowerOpenRfft(b);
   ONCILLA_ASSIGN(const std::vector<int64_t> lengths, b.KnownInts(1, "fft_length"));

@@ -101,7 +101,7 @@ Result<Values> LowerEditDistance(TfLowering& b) {
   return One(b.Add(EditDistanceAttrs{.normalize = normalize}, b.all_inputs()));
 }
 
-// The tensor is made dense first: the result is dense anyway.
+// The tensor is made dense first, since the result is dense anyway.
 Result<Values> LowerSparseSum(TfLowering& b) {
   ONCILLA_ASSIGN(const bool keep_dims, b.attrs().Bool("keep_dims"));
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.in_fact(1).dtype, 0));
@@ -140,8 +140,8 @@ Result<Values> LowerSparsePlusDense(TfLowering& b) {
                    {b.in(3), b.in(0), b.in(1)}));
 }
 
-// Combines the sparse values with the dense values at their positions; the dense tensor is
-// broadcast to the sparse shape.
+// Combines the sparse values with the dense values at their positions, after the dense tensor has
+// been broadcast to the sparse shape.
 Result<Values> LowerSparseWithDense(TfLowering& b) {
   std::string_view op = b.op();
   op.remove_prefix(std::string_view("SparseDenseCwise").size());
@@ -173,7 +173,7 @@ Result<Values> LowerSetOperation(TfLowering& b) {
   return b.AddAll("SetOperation", attrs, b.all_inputs());
 }
 
-// Combinations of features. Their indices, values and shapes come one kind after the other, then
+// Combinations of features. The inputs are all indices, then all values, then all shapes, then the
 // dense columns.
 Result<Values> LowerSparseCross(TfLowering& b) {
   FeatureCrossAttrs attrs;

@@ -58,8 +58,8 @@ Result<Values> LowerScatter(TfLowering& b) {
   return Values{value};
 }
 
-// A variable that never changes has a value. Of one that changes, only the run knows, unless it was
-// stored with a value.
+// A variable that never changes has a value. For one that changes, this is known only at run time,
+// unless it was stored with a value.
 Result<Values> LowerHasValue(TfLowering& b) {
   bool known = b.in(0) != kNoValue;
   if (!known) {
@@ -82,7 +82,7 @@ Result<Values> LowerSliceAssign(TfLowering& b) {
 
 Result<Values> LowerIdentity(TfLowering& b) { return Values{b.in(0)}; }
 
-// The capacity of a stack is ignored: it only stops programs that are wrong anyway.
+// The capacity of a stack is ignored, since it only limits programs that do not stop pushing.
 Result<Values> LowerStackPush(TfLowering& b) {
   ONCILLA_ASSIGN(const TfFlatNode* stack, b.State(0));
   ONCILLA_ASSIGN(const ValueId old, b.ReadVariable(*stack, "read"));
@@ -171,7 +171,7 @@ Result<Values> LowerRemove(TfLowering& b) {
   return Values{};
 }
 
-// The text of a column: the line's number, the whole line, or one of its fields.
+// A column of a vocabulary file may also be the line's number, or the whole line.
 constexpr int64_t kLineNumber = -1;
 constexpr int64_t kWholeLine = -2;
 

@@ -8,8 +8,8 @@ Result<Values> LowerJoin(TfLowering& b) {
   ONCILLA_ASSIGN(const std::string separator, b.attrs().String("separator"));
   const JoinStringsAttrs attrs = {separator};
   if (b.op() == "UnsortedSegmentJoin") return One(b.Add("SegmentJoin", attrs, b.all_inputs()));
-  // The name of a file must be known at import. Longer strings are left to the run, because
-  // repeated joins could grow without bound.
+  // The name of a file must be known at import, so short strings are joined here. Longer ones are
+  // joined at run time, since repeated joins could grow without bound.
   constexpr size_t kLongestName = 4096;
   std::string joined;
   bool known = b.inputs() > 0;

@@ -1,4 +1,4 @@
-// Boxes of tensors: parsing their notation, and copying what several of them share.
+// Slices of tensors as boxes: parses their notation, and copies the elements that two boxes share.
 #include "engine/import/tf/state/checkpoint_slices.h"
 
 #include <algorithm>

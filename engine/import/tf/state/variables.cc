@@ -1,4 +1,4 @@
-// The two ways from a variable's node to its key in the checkpoint: the object graph and the
+// Finds the checkpoint key of each variable's node, in two ways: by the object graph and by the
 // restore graph.
 #include "engine/import/tf/state/variables.h"
 
@@ -209,7 +209,7 @@ Result<std::string> TfVariables::TensorOf(int64_t object) const {
   if (const auto known = object_handles_.find(object); known != object_handles_.end()) {
     return StrCat(known->second->name, ":0");
   }
-  // A constant is in the graph under its own name, and so is a tensor captured by value.
+  // Constants, and tensors captured by value, are in the graph under their own names.
   std::string found;
   int64_t id = 0;
   ONCILLA_TRY(ReadWire("the object graph", [&] {
@@ -227,7 +227,7 @@ Result<std::string> TfVariables::TensorOf(int64_t object) const {
   }));
   const std::string_view name = std::string_view(found).substr(0, found.find(':'));
   if (!found.empty() && graph_->main().Find(name) >= 0) return found;
-  // A variable is the one that is restored from the object's key.
+  // A captured variable is the one that is restored from the object's key.
   if (object >= 0 && object < static_cast<int64_t>(object_keys_.size())) {
     const std::string& key = object_keys_[static_cast<size_t>(object)];
     for (const auto& [handle, source] : from_restore_) {

@@ -9,7 +9,7 @@
 namespace oncilla {
 namespace {
 
-// The field numbers of a convolution's options; -1 if it lacks one.
+// The field numbers of a convolution's options; -1 if the op lacks the field.
 struct Fields {
   int spatial = 2;
   int strides[3];    // of depth, height and width, or height and width
@@ -77,8 +77,8 @@ Result<Values> AddIntegerConv(TfliteLowering& b, const ConvAttrs& real, bool dep
   attrs.auto_pad = real.auto_pad;
   attrs.groups = real.groups;
   if (IsTfliteHybrid(b, 0, 1)) {
-    // A single scale for all channels (which LiteRT keeps for convolutions without groups) goes
-    // with a symmetric input.
+    // If all channels have the same scale and there are no groups, LiteRT quantises the input
+    // symmetrically.
     const std::vector<float>& scales = weights.quantization.scale;
     const bool alike =
         std::all_of(scales.begin(), scales.end(), [&](float scale) { return scale == scales[0]; });

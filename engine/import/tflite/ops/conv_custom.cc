@@ -1,5 +1,5 @@
-// Custom ops by name: those of MediaPipe's models, whose semantics are published. Options that are
-// the bytes of a C struct are 32-bit integers.
+// Custom ops of MediaPipe's models, whose semantics are published, by name. Options that are the
+// bytes of a C struct are read as 32-bit integers.
 #include <algorithm>
 #include <cstring>
 
@@ -48,8 +48,8 @@ Result<Values> LowerTransposeBias(TfliteLowering& b) {
   return One(b.Add(attrs, {b.in(0), weights, b.in(2)}));
 }
 
-// A pool's struct, for an image of known size. There is as much padding before the image as after
-// it, or one less.
+// Reads the options of a pool for an image of known size. The padding before the image equals that
+// after it, or is one less.
 struct PoolOptions {
   bool same = false;
   int64_t strides[2], window[2];  // of height and width
@@ -76,12 +76,13 @@ Result<PoolOptions> ReadPool(const TfliteLowering& b) {
   return pool;
 }
 
-// How far before the image the first window starts.
+// How far the first window starts before the image.
 int64_t Border(int64_t size, int64_t windows, int64_t window, int64_t stride) {
   return std::max<int64_t>(0, (windows - 1) * stride + window - size) / 2;
 }
 
-// 0, step, 2 * step, ... minus `border`, along an axis that is followed by `behind` axes.
+// The values 0, step, 2 * step, .. minus `border`, shaped to broadcast along an axis with `behind`
+// axes after it.
 ValueId Begins(TfliteLowering& b, int64_t count, int64_t step, int64_t border, int behind) {
   std::vector<int64_t> values;
   for (int64_t i = 0; i < count; ++i) values.push_back(i * step - border);
@@ -94,7 +95,8 @@ Result<ValueId> Whole(TfliteLowering& b, int64_t value) {
   return b.Constant(Tensor::ScalarInt64(value));
 }
 
-// The maxima, and where in its window each is: row * width + column, as a float with 0.1 added.
+// The maxima, and the position of each in its window: row * width + column, as a float with 0.1
+// added.
 Result<Values> LowerMaxPoolArgmax(TfliteLowering& b) {
   if (b.outputs() != 2) return DataLoss("has ", b.outputs(), " outputs");
   ONCILLA_ASSIGN(const PoolOptions pool, ReadPool(b));

@@ -9,8 +9,8 @@ namespace {
 
 constexpr char kAdd[] = "Add", kSub[] = "Sub", kMul[] = "Mul", kDiv[] = "Div";
 
-// Arithmetic followed by an activation. For sums of 16-bit integers an option says whether
-// power-of-two scales are handled by shifts.
+// Arithmetic followed by an activation. For sums of 16-bit integers, an option states whether
+// scales that are powers of two are handled by shifts.
 template <const char* kCanonical>
 Result<Values> LowerArithmetic(TfliteLowering& b) {
   const std::string_view op = kCanonical;

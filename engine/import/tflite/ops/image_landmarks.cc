@@ -1,5 +1,5 @@
-// Landmarks and crops of MediaPipe's models with attention. Matrices are [1, 4, 4]; the first two
-// rows give the source of x and y: x' = m0 * x + m1 * y + m3.
+// Landmarks and crops of MediaPipe's models with attention. Matrices are [1, 4, 4]; their first two
+// rows give the source position of x and y: x' = m0 * x + m1 * y + m3.
 #include "engine/import/tflite/ops/image_landmarks.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace oncilla {
 namespace {
 
-// Small graphs of single numbers, written as formulas. An error is kept until Done().
+// Builds small graphs of single numbers from formulas. The first error is kept until Done().
 class Formula {
  public:
   Formula(TfliteLowering& b, std::string prefix) : b_(b), prefix_(std::move(prefix)) {}
@@ -28,7 +28,7 @@ class Formula {
   ValueId Reshape(ValueId a, std::vector<int64_t> shape) {
     return Op("Reshape", {a, b_.Ints(std::move(shape))});
   }
-  // The elements of axis `axis` at these positions; a single one without the axis.
+  // The elements at `places` along `axis`; if there is one place, the axis is removed.
   ValueId Take(ValueId a, const std::vector<int64_t>& places, int64_t axis) {
     return Op("Gather", {a, b_.Ints(places)},
               WriteAttrs(GatherAttrs{.axis = axis, .negative_indices = false}));
@@ -59,7 +59,7 @@ class Formula {
   Status status_;
 };
 
-// Options by name; missing ones are zero.
+// Options by name. A missing option is zero.
 struct NamedOptions {
   FlexValue map;
   Status status;
@@ -113,7 +113,7 @@ Status CheckPoints(const TfliteLowering& b, const std::vector<int64_t>& points) 
 }
 
 // The rotation that makes the line between two landmarks level, and the bounding box of other
-// landmarks after that rotation.
+// landmarks after this rotation.
 struct Crop {
   ValueId cosine, sine, width, height, x, y;  // x and y: the centre, rotated back
 };
@@ -206,8 +206,8 @@ Result<Values> AddSecondMatrix(TfliteLowering& b, NamedOptions& o) {
   const Crop crop = CropOf(f, f.Take(xs, subset, 0), f.Take(ys, subset, 0), turn);
   const ValueId wide = f.Mul(crop.width, scale_x / width);
   const ValueId tall = f.Mul(crop.height, scale_y / height);
-  // From a pixel of the crop: relative to its centre, scaled, rotated back and moved to the centre
-  // of the box.
+  // Maps a pixel of the crop to the image: relative to the crop's centre, scaled, rotated back, and
+  // moved to the centre of the box.
   const auto cells = [&](ValueId p, ValueId q, ValueId offset) {
     const ValueId shift = f.Add(f.Mul(p, width / 2), f.Mul(q, height / 2));
     return Values{p, q, f.Sub(offset, shift)};
@@ -279,8 +279,8 @@ Result<Values> LowerTransformLandmarks(TfliteLowering& b) {
   return f.Done(b.Add("Reshape", {}, {all, b.Ints(sizes)}));
 }
 
-// Each pixel of the result is sampled from the image where the matrix says, bilinearly; outside of
-// the image it is zero. Version 2 measures positions from the corners of pixels.
+// Samples the image bilinearly, for each pixel of the result at the position that the matrix gives;
+// outside the image it is zero. Version 2 measures positions from the corners of pixels.
 Result<Values> LowerTransformTensor(TfliteLowering& b) {
   ONCILLA_ASSIGN(NamedOptions options, ReadOptions(b));
   std::vector<int64_t> sizes = {options.Int("output_height"), options.Int("output_width")};
@@ -336,7 +336,7 @@ Result<Values> LowerTransformTensor(TfliteLowering& b) {
     inside = i == 0 ? good : f.Op("And", {inside, good});
   }
   const ValueId image = f.Reshape(b.in(0), {height * width, channels});
-  // A pixel after the last one has weight zero if the point is inside.
+  // A pixel after the last one is only needed with weight zero, if the point itself is inside.
   const auto pixel = [&](double right, double down) {
     const auto place = [&](size_t i, double step, int64_t size) {
       const ValueId moved = f.Add(low[i], f.Number(step));

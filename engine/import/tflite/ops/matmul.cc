@@ -18,8 +18,8 @@ Result<Values> AddIntegerProduct(TfliteLowering& b, ValueId x, ValueId bias, int
   return One(TfliteRequantised(b, sums, factors, activation));
 }
 
-// x times the transposed weights [units, depth]. Without keep_num_dims, x is treated as rows of
-// `depth` numbers, whatever its shape.
+// x times the transposed weights [units, depth]. Without keep_num_dims, x of any shape is treated
+// as rows of `depth` numbers.
 Result<Values> LowerFullyConnected(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(0));
   ONCILLA_ASSIGN(const int64_t format, b.Enum(1));
@@ -100,8 +100,8 @@ Result<Values> AddHybridBatchMatMul(TfliteLowering& b, MatMulIntegerAttrs attrs,
 }
 
 // The product of quantised integers with one scale each. Products of 16-bit integers are computed
-// in f64, which represents their sums exactly. From 8 bits to 32 bits no zero point is subtracted,
-// as in LiteRT.
+// in f64, which represents their sums exactly. As in LiteRT, no zero point is subtracted if the
+// operands have 8 bits and the result has 32.
 Result<Values> LowerQuantisedBatchMatMul(TfliteLowering& b) {
   ONCILLA_ASSIGN(const bool adj_x, b.Flag(0));
   ONCILLA_ASSIGN(const bool adj_y, b.Flag(1));

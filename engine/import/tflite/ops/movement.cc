@@ -26,7 +26,7 @@ Result<Values> LowerReshape(TfliteLowering& b) {
 Result<Values> LowerSqueeze(TfliteLowering& b) {
   ONCILLA_ASSIGN(std::vector<int64_t> axes, b.IntList(0));
   if (b.has_complex()) {
-    // The axis of the parts comes after those that the file knows.
+    // The axis of complex parts comes after the axes that the file has.
     if (axes.empty()) return Unsupported("of complex numbers along axes that it does not name");
     for (int64_t& axis : axes) axis -= axis < 0 ? 1 : 0;
   }
@@ -58,7 +58,7 @@ Result<Values> LowerStridedSlice(TfliteLowering& b) {
   return One(b.Add(masks, {b.in(0), b.in(1), b.in(2), b.in(3)}));
 }
 
-// The integer that stands for zero in a quantised tensor; padding consists of it.
+// The integer that represents zero in a quantised tensor, which is the padding.
 Result<ValueId> PadValue(TfliteLowering& b) {
   if (b.has(2)) return b.in(2);
   if (!IsQuantised(b.tensor(0))) return kNoValue;
@@ -105,7 +105,8 @@ Result<Values> LowerDensify(TfliteLowering& b) {
 
 Result<Values> LowerUpdateSlice(TfliteLowering& b) { return LowerDynamicUpdateSlice(b); }
 
-// Bytes with different scales are converted to the output's scale, in float, by a table each.
+// Bytes with different scales are converted to the output's scale in float, by one table for each
+// input.
 Result<Values> LowerQuantisedConcat(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.Int(0));
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(1));
@@ -133,7 +134,7 @@ Result<Values> LowerQuantisedConcat(TfliteLowering& b) {
   return One(b.Add(ConcatAttrs{.axis = axis}, std::move(parts)));
 }
 
-// The border of a quantised tensor is the integer that stands for zero.
+// The border of a quantised tensor is filled with the integer that represents zero.
 Result<Values> LowerSpaceToBatch(TfliteLowering& b) {
   const int64_t zero = IsQuantised(b.tensor(0)) ? TfliteZeroOf(b.tensor(0)) : 0;
   if (zero == 0) return One(b.Add("SpaceToBatch", {}, {b.in(0), b.in(1), b.in(2)}));

@@ -19,7 +19,7 @@ Result<Values> LowerLogSoftmax(TfliteLowering& b) {
   return One(b.Add(SoftmaxAttrs{.log = true}, {b.in(0)}));
 }
 
-// x divided by the root of its sum of squares along the last axis, where the sum is at least 1e-6.
+// x divided by the root of its sum of squares along the last axis; sums below 1e-6 count as 1e-6.
 Result<Values> LowerL2Normalization(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(0));
   ONCILLA_ASSIGN(const ValueId squares, b.Add("ReduceSumSquare", ReduceAttrs{.keep_dims = true},

@@ -35,8 +35,8 @@ Result<Values> LowerMaxPool(TfliteLowering& b) {
   return One(b.Activated(y, activation));
 }
 
-// The mean of integers, rounding ties away from zero. In double, whose quotients are exact enough
-// on every device to recognise ties.
+// The mean of integers, with ties rounded away from zero. It is computed in double, whose quotients
+// are exact enough on every device to recognise ties.
 Result<Values> AddIntegerAverage(TfliteLowering& b, const PoolWindow& window, int64_t activation) {
   ONCILLA_TRY(CheckTfliteIntegers(b, 1));
   if (!SameQuantisation(b.tensor(0), b.output_tensor())) {
@@ -58,7 +58,7 @@ Result<Values> AddIntegerAverage(TfliteLowering& b, const PoolWindow& window, in
   return One(b.Cast(cut, to, ""));
 }
 
-// Padding does not count.
+// Elements of the padding do not count in the average.
 Result<Values> LowerAveragePool(TfliteLowering& b) {
   ONCILLA_ASSIGN(const PoolWindow window, ReadWindow(b));
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(5));

@@ -1,4 +1,4 @@
-// TFLite's quantisation: integers that stand for real numbers, real = scale * (stored -
+// TFLite's quantisation: integers that represent real numbers, real = scale * (stored -
 // zero_point).
 #include "engine/import/tflite/ops/quantize.h"
 
@@ -97,7 +97,7 @@ Result<Values> LowerDequantize(TfliteLowering& b) {
   return One(TfliteDequantised(b, 0, b.output_type(), ""));
 }
 
-// Clips real numbers to a range and rounds them to its steps, of which one is zero.
+// Clips real numbers to a range and rounds them to its steps; zero is one of the steps.
 Result<Values> LowerFakeQuant(TfliteLowering& b) {
   ONCILLA_ASSIGN(const float least, b.Float(0));
   ONCILLA_ASSIGN(const float most, b.Float(1));
@@ -242,8 +242,8 @@ Result<ValueId> TfliteMoved(TfliteLowering& b, size_t i, DType to) {
   ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(i), to, StrCat("wide", i)));
   const int64_t zero = TfliteZeroOf(b.tensor(i));
   if (zero == 0) return wide;
-  // A zero point outside the type's range would make sums larger than the code that adds them up
-  // allows for.
+  // A zero point outside the type's range would make sums larger than the code that adds them
+  // assumes.
   ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.dtype(i)));
   const auto number = static_cast<double>(zero);
   if (number < range.least || number > range.most) return DataLoss("a zero point is ", zero);
@@ -279,7 +279,7 @@ Result<TfliteFixedPoint> TfliteFixedPointOf(double factor) {
   int exponent = 0;
   auto whole = static_cast<int64_t>(std::round(std::frexp(factor, &exponent) * 2147483648.0));
   if (whole == int64_t{1} << 31) whole /= 2, ++exponent;
-  // Factors that leave nothing of 31 bits count as zero.
+  // Factors too small for a 31-bit shift count as zero.
   if (exponent < -31) return out;
   if (exponent > 30) return Unsupported("scales whose quotient is ", factor);
   out.multiplier = static_cast<int32_t>(whole);

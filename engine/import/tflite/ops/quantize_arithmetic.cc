@@ -33,7 +33,7 @@ Result<Parts> AddParts(TfliteLowering& b, int bits) {
 }
 
 // 16-bit integers whose scales are powers of two: the operand with the smaller scale is shifted to
-// the output's scale, which is the other operand's.
+// the scale of the other operand, which is also the output's.
 Result<Values> AddShiftedSum(TfliteLowering& b, std::string_view canonical, const int* exponents,
                              int64_t activation) {
   ValueId parts[2];
@@ -113,8 +113,8 @@ Result<Values> LowerQuantisedProduct(TfliteLowering& b, int64_t activation) {
 
 namespace {
 
-// What Quotient does in its steps, for integers of 16 bits: tables of each operand, and arithmetic
-// of 64 bits.
+// Quotient() as graph nodes, for 16-bit integers: its steps that depend on one operand become
+// tables, the others are 64-bit arithmetic.
 class WideQuotient {
  public:
   explicit WideQuotient(TfliteLowering& b) : b_(b) {}
@@ -142,7 +142,7 @@ class WideQuotient {
   }
 
  private:
-  // Beyond, nothing is left of 32 bits.
+  // With larger shifts, nothing remains of 32 bits.
   static constexpr int64_t kMostRight = 40, kMostLeft = 31;
 
   Result<ValueId> Number(int64_t value) {
@@ -174,7 +174,7 @@ class WideQuotient {
     return b_.Add("FloorDiv", {}, {moved, by}, role);
   }
 
-  // x * 2^shift: to the left it is cut, to the right rounded, ties away from zero.
+  // x * 2^shift. Left shifts saturate; right shifts round, with ties away from zero.
   Result<ValueId> Shifted(ValueId x, ValueId shift) {
     std::vector<int64_t> left, right;
     for (int64_t by = -kMostRight; by <= kMostLeft; ++by) {
@@ -193,7 +193,7 @@ class WideQuotient {
     ONCILLA_ASSIGN(const ValueId large, b_.Add("Mul", {}, {size, up}, "large"));
     ONCILLA_ASSIGN(const ValueId one, Number(1 << 30));
     ONCILLA_ASSIGN(const ValueId held, b_.Add("Min", {}, {large, one}, "held"));
-    // (2 |x| + 2^by) / 2^(by + 1), which is |x| where nothing is shifted to the right.
+    // (2 |x| + 2^by) / 2^(by + 1), which is |x| if `by` is 0.
     ONCILLA_ASSIGN(const ValueId two, Number(2));
     ONCILLA_ASSIGN(const ValueId twice, b_.Add("Mul", {}, {size, two}, "twice"));
     ONCILLA_ASSIGN(const ValueId above, b_.Add("Add", {}, {twice, down}, "above"));
@@ -206,7 +206,7 @@ class WideQuotient {
   }
 
   TfliteLowering& b_;
-  // By the operand plus 2^15.
+  // Tables by the operand plus 2^15.
   std::vector<int64_t> y_sign_, y_inverse_, y_shift_, x_full_, x_room_;
 };
 
@@ -228,7 +228,7 @@ Result<Values> LowerWideQuotient(TfliteLowering& b, int64_t activation) {
 
 }  // namespace
 
-// Every pair of bytes has its quotient in a table.
+// A table with the quotient of every pair of bytes.
 Result<Values> LowerQuantisedQuotient(TfliteLowering& b, int64_t activation) {
   if (b.output_type() == DType::kI16) return LowerWideQuotient(b, activation);
   ONCILLA_TRY(CheckTfliteBytes(b, 2));
@@ -243,7 +243,7 @@ Result<Values> LowerQuantisedQuotient(TfliteLowering& b, int64_t activation) {
   const std::span<std::byte> cells = table.mutable_bytes();
   for (int64_t at = 0; at < 65536; ++at) {
     const int64_t above = stored(at >> 8) - x_zero, below = stored(at & 255) - y_zero;
-    int64_t value = zero;  // for a divisor that fails the run
+    int64_t value = zero;  // kept for a divisor of zero, which fails the run
     if (below != 0) {
       value += Quotient(static_cast<int32_t>(above), static_cast<int32_t>(below), factor);
     }
@@ -303,7 +303,7 @@ Result<Values> LowerQuantisedSquaredDifference(TfliteLowering& b) {
   return One(TfliteRequantised(b, square, {parts.scale * parts.scale / double{steps}}, 0));
 }
 
-// In units of 2^-8 of the real number's unit, as LiteRT compares bytes.
+// Compares integers in units of 2^-8 of a real number, as LiteRT does for bytes.
 Result<Values> LowerQuantisedComparison(TfliteLowering& b) {
   constexpr struct {
     std::string_view op, canonical;

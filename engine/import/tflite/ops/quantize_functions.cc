@@ -14,9 +14,9 @@ float ScaleOf(const TfliteTensor& tensor) {
   return tensor.quantization.scale.empty() ? 1.0f : tensor.quantization.scale[0];
 }
 
-// Sigmoid and tanh of 16-bit integers begin alike: x is converted to steps of 1 / 12288; the table
-// has 24 samples per unit. Scales that are the powers of two for which LiteRT's kernels are written
-// count as exact.
+// Sigmoid and tanh of 16-bit integers have the same first step: x is converted to steps of 1 /
+// 12288, for a table with 24 samples per unit. Scales that are the powers of two for which LiteRT's
+// kernels are written count as exact.
 struct SigmoidInput {
   int64_t multiplier = 0;
   int shift = 0;
@@ -47,7 +47,7 @@ Status RequireScale(const TfliteTensor& output, double scale) {
   return Unsupported("to 16 bits with the scale ", ScaleOf(output), "; ", scale, " is");
 }
 
-// The product of two 16-bit numbers, doubled; its upper half is returned, rounded.
+// The product of two 16-bit numbers, doubled and rounded to its upper half.
 int16_t RoundedHigh(int16_t a, int16_t b) {
   constexpr auto kLeast = std::numeric_limits<int16_t>::min();
   if (a == kLeast && b == kLeast) return std::numeric_limits<int16_t>::max();
@@ -136,7 +136,7 @@ Result<Values> LowerQuantisedGelu(TfliteLowering& b) {
   });
 }
 
-// For numbers that are not positive the result is the lowest stored number.
+// For numbers that are not positive, the result is the lowest stored number.
 Result<Values> LowerQuantisedLog(TfliteLowering& b) {
   ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.output_type()));
   const TfliteTensor& to = b.output_tensor();
@@ -145,7 +145,7 @@ Result<Values> LowerQuantisedLog(TfliteLowering& b) {
   return TfliteTabulatedReal(b, [&](float x) { return x <= 0 ? least : std::log(x); });
 }
 
-// Rounds towards zero.
+// Roots are rounded towards zero.
 Result<Values> LowerQuantisedSqrt(TfliteLowering& b) {
   const TfliteTensor &from = b.tensor(0), &to = b.output_tensor();
   const int64_t x_zero = TfliteZeroOf(from), zero = TfliteZeroOf(to);
@@ -201,7 +201,7 @@ Result<Values> LowerQuantisedLeakyRelu(TfliteLowering& b) {
   ONCILLA_ASSIGN(const float alpha, b.Float(0));
   const TfliteTensor &from = b.tensor(0), &to = b.output_tensor();
   const int64_t x_zero = TfliteZeroOf(from), zero = TfliteZeroOf(to);
-  // The sign of alpha and its magnitude are kept apart, since fixed-point factors are positive.
+  // The sign of alpha is handled separately, since fixed-point factors are positive.
   const float slope = ScaleOf(from) * std::abs(alpha) / ScaleOf(to);
   ONCILLA_ASSIGN(const TfliteFixedPoint below, TfliteFixedPointOf(double{slope}));
   ONCILLA_ASSIGN(const TfliteFixedPoint above,
@@ -214,8 +214,8 @@ Result<Values> LowerQuantisedLeakyRelu(TfliteLowering& b) {
   });
 }
 
-// x * relu6(x + 3) / 6 in 16 bits: x in 1/128 of its step, and the second factor in units of 3 /
-// 32768.
+// x * relu6(x + 3) / 6 in 16 bits: x in units of 1/128 of its step, the second factor in units of 3
+// / 32768.
 Result<Values> LowerQuantisedHardSwish(TfliteLowering& b) {
   if (b.dtype() == DType::kI16) return Unsupported("of ", b.dtype());
   const TfliteTensor &from = b.tensor(0), &to = b.output_tensor();

@@ -1,4 +1,4 @@
-// Quantisation at run time, by LiteRT's rules.
+// Quantisation of inputs at run time, by LiteRT's rules.
 #include "engine/import/tflite/ops/quantize_hybrid.h"
 
 namespace oncilla {
@@ -23,7 +23,7 @@ Result<ValueId> Cut(TfliteLowering& b, ValueId x, double least, double most,
   return b.Add("Clip", {}, {x, low, high}, role);
 }
 
-// x where it is not zero, else `otherwise`.
+// x where it is not zero, and `otherwise` elsewhere.
 Result<ValueId> NotZero(TfliteLowering& b, ValueId x, double otherwise, std::string_view role) {
   ONCILLA_ASSIGN(const ValueId none, Number(b, 0));
   ONCILLA_ASSIGN(const ValueId instead, Number(b, otherwise));
@@ -31,7 +31,7 @@ Result<ValueId> NotZero(TfliteLowering& b, ValueId x, double otherwise, std::str
   return b.Add("Where", {}, {is_none, instead, x}, role);
 }
 
-// Sums of integers as real numbers, with a bias and an activation.
+// Converts integer sums to real numbers and adds bias and activation.
 Result<Values> Scaled(TfliteLowering& b, ValueId sums, const TfliteBytes& x, ValueId bias,
                       int64_t activation, std::string_view role = "") {
   const std::vector<float>& scales = b.tensor(1).quantization.scale;
@@ -75,7 +75,7 @@ Result<TfliteBytes> TfliteQuantiseRows(TfliteLowering& b, ValueId x, std::vector
   ONCILLA_ASSIGN(const ValueId range, NotZero(b, width, 255, "range"));
   ONCILLA_ASSIGN(const ValueId steps, Number(b, 255));
   ONCILLA_ASSIGN(out.scale, b.Add("Div", {}, {range, steps}, "row_scale"));
-  // The zero point that maps the lowest number to -128; for a row of zeros, 0 is as good.
+  // The zero point that maps the lowest number to -128. For a row of zeros, any will do.
   ONCILLA_ASSIGN(const ValueId low, Number(b, -128));
   ONCILLA_ASSIGN(const ValueId begin, b.Add("Div", {}, {least, out.scale}, "begin"));
   ONCILLA_ASSIGN(const ValueId point, b.Add("Sub", {}, {low, begin}, "point"));
@@ -112,7 +112,7 @@ Result<Values> TfliteHybridProduct(TfliteLowering& b, ValueId x, const MatMulInt
   ONCILLA_ASSIGN(const ValueId sums, b.Add(attrs, {rows.bytes, b.in(1)}, "sums"));
   ONCILLA_ASSIGN(ValueId y, b.Cast(sums, DType::kF32, "real"));
   if (rows.zero != kNoValue) {
-    // What a row's zero point adds to a sum: itself times the sum of the weights.
+    // A row's zero point adds to each sum: itself times the sum of the weights. This is subtracted.
     const int64_t along = attrs.transpose_b ? -1 : -2;
     ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(1), DType::kI32, "weights"));
     ONCILLA_ASSIGN(ValueId totals, b.Add("ReduceSum", ReduceAttrs{.keep_dims = true},
@@ -144,7 +144,7 @@ Result<Values> TfliteHybridConv(TfliteLowering& b, const ConvIntegerAttrs& attrs
     ONCILLA_ASSIGN(const ValueId zero, b.Cast(one, DType::kI8, "zero"));
     ONCILLA_ASSIGN(sums, b.Add(attrs, {image.bytes, filter, zero}, "sums"));
   } else {
-    // Each image of a batch has its own zero point, so they are subtracted first. That gives 9-bit
+    // Each image of a batch has its own zero point, so it is subtracted first. That gives 9-bit
     // numbers; a bias of i32 makes the op keep their sums in 32 bits.
     const Dim channels = b.fact(filter).shape[3];
     ONCILLA_ASSIGN(const ValueId wide, b.Cast(image.bytes, DType::kI16, "wide"));

@@ -13,8 +13,8 @@ struct Neighbours {
   std::vector<int64_t> first, second, weight;
 };
 
-// The source's size in 1/1024 is divided by the number of results first, and rounded, so errors
-// grow along the axis. This reproduces LiteRT rather than the exact result.
+// The step is rounded to 1/1024 of a pixel, so errors grow along the axis. This reproduces LiteRT
+// rather than the exact result.
 Neighbours NeighboursOf(int64_t from, int64_t to, bool corners, bool centres) {
   constexpr int64_t kOne = 1024;
   int64_t scale = (kOne * from + to / 2) / to;
@@ -111,8 +111,8 @@ Result<Values> LowerQuantisedBilinear(TfliteLowering& b) {
   return One(b.Cast(whole, b.output_type(), ""));
 }
 
-// Floats represent integers exactly as long as sums stay below 2^24 (2^53 in f64). So the channels
-// are processed in parts whose sums do, and these are added as integers.
+// Floats represent integers exactly as long as sums stay below 2^24 (2^53 in f64). The channels are
+// therefore processed in parts small enough for that, and the parts are added as integers.
 Result<Values> LowerQuantisedConvTranspose(TfliteLowering& b, const ConvTransposeAttrs& attrs,
                                            ValueId sizes, int64_t activation) {
   ONCILLA_TRY(CheckTfliteProduct(b, 2, 1, 3));
@@ -124,7 +124,7 @@ Result<Values> LowerQuantisedConvTranspose(TfliteLowering& b, const ConvTranspos
   if (!shape.known() || shape.rank() != 4) return Unsupported("a filter of the shape ", shape);
   const bool wide = b.dtype(2) == DType::kI16;
   const DType whole = b.has(3) ? b.dtype(3) : wide ? DType::kI64 : DType::kI32;
-  // The number of taps that meet in one pixel, and the largest product of two operands.
+  // The number of taps that contribute to one pixel, and the largest product of two operands.
   int64_t taps = 1;
   for (size_t i = 0; i < 2; ++i) {
     const int64_t stride = attrs.strides[i], size = shape[static_cast<int>(i) + 1].size;

@@ -1,4 +1,4 @@
-// Tables of functions, and looking values up in them.
+// Tables of functions of integers, and the nodes that look values up in them.
 #include "engine/import/tflite/ops/quantize_lookup.h"
 
 #include <algorithm>

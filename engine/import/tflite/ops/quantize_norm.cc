@@ -8,7 +8,7 @@
 namespace oncilla {
 namespace {
 
-// Whether x and the output have a single scale each, and types that `f` accepts.
+// Checks that x and the output have a single scale each, and types that the op supports.
 Status CheckTypes(const TfliteLowering& b) {
   for (const TfliteTensor* tensor : {&b.tensor(0), &b.output_tensor()}) {
     if (!IsQuantised(*tensor)) return Unsupported("of ", b.dtype(), " to ", b.output_type());
@@ -20,8 +20,8 @@ Status CheckTypes(const TfliteLowering& b) {
   return {};
 }
 
-// LiteRT's kernels are written for one output scale; the zero point must match exactly, the scale
-// nearly.
+// LiteRT's kernels are written for one output scale. The zero point must match it exactly, the
+// scale up to `slack`.
 Status RequireOutput(const TfliteTensor& to, float scale, int64_t zero, float slack) {
   const float given = to.quantization.scale[0];
   if (std::abs(given - scale) <= slack * scale && TfliteZeroOf(to) == zero) return {};
@@ -33,7 +33,7 @@ Result<ValueId> Number(TfliteLowering& b, DType dtype, double value) {
   return b.Scalar(dtype, value);
 }
 
-// Converts integers in float to the output's type.
+// Converts integers held in floats to the output's type.
 Result<Values> Stored(TfliteLowering& b, ValueId steps) {
   ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.output_type()));
   ONCILLA_ASSIGN(const ValueId zero,
@@ -52,14 +52,15 @@ Result<ValueId> Scaled(TfliteLowering& b, double factor) {
   return b.Add("Mul", {}, {wide, scale}, "scaled");
 }
 
-// The steps of a 16-bit softmax: the exponentials are a function of the distance below the row's
-// maximum; the reciprocal of their sum comes from a table, scaled by the sum's number of bits.
+// A 16-bit softmax as LiteRT computes it: the exponentials come from a table of the distance to the
+// row's maximum, and the reciprocal of their sum from another table, scaled by the sum's number of
+// bits.
 Result<Values> AddWideSoftmax(TfliteLowering& b, float beta) {
   constexpr double kRange = 65535;
   const TfliteTensor &from = b.tensor(0), &to = b.output_tensor();
   ONCILLA_TRY(RequireOutput(to, 1.0f / 32768, 0, 0.001f));
   if (TfliteZeroOf(from) != 0) return Unsupported("of a zero point ", TfliteZeroOf(from));
-  // LiteRT calls its samplers with these numbers rounded to float, and with others as doubles.
+  // LiteRT calls this sampler with numbers rounded to float, and the other one with doubles.
   const auto exponentials = TfliteSamples<double>(10.0 / kRange, 32767, 2.0 / kRange, 0,
                                                   [](double x) { return std::exp(x); });
   const auto reciprocals = TfliteSamples<double>(1.0 / kRange, -32768, 2.0 / kRange, 0,
@@ -163,7 +164,7 @@ Result<Values> LowerQuantisedLogSoftmax(TfliteLowering& b) {
   return Stored(b, whole);
 }
 
-// A vector of zeros stays one.
+// A vector of zeros remains a vector of zeros.
 Result<Values> LowerQuantisedL2Normalization(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(0));
   if (activation != 0) return Unsupported("an activation of quantised numbers");

@@ -4,12 +4,12 @@
 namespace oncilla {
 namespace {
 
-// The state that an input holds: a fed value, or what the last run left.
+// The state at an input: a fed value, or what the last run stored.
 Result<ValueId> State(TfliteLowering& b, size_t input) {
   return b.has(input) ? Result<ValueId>(b.in(input)) : b.ReadState(input);
 }
 
-// The last step of [steps, batch, units] becomes the state, unless that was fed.
+// Stores the last step of [steps, batch, units] as the state, unless the state is fed.
 Status Keep(TfliteLowering& b, size_t input, ValueId all_steps) {
   if (b.has(input)) return {};
   const std::string role = StrCat("last", input);
@@ -24,8 +24,8 @@ Result<ValueId> StepsFirst(TfliteLowering& b, ValueId x, bool time_major, std::s
   return b.Transpose(x, {1, 0, 2}, role);
 }
 
-// Weights and biases are f32. 8-bit weights are taken as the real numbers that they stand for;
-// LiteRT also rounds what they are multiplied with to 8 bits, in each step.
+// Weights and biases as f32. 8-bit weights are dequantised; LiteRT in addition rounds the values
+// that they are multiplied with to 8 bits, in each step.
 Result<ValueId> Weights(TfliteLowering& b, size_t i, const std::string& role) {
   if (!b.has(i)) return Unsupported("without its input ", i);
   if (b.dtype(i) == DType::kF32) return b.in(i);
@@ -36,7 +36,7 @@ Result<ValueId> Weights(TfliteLowering& b, size_t i, const std::string& role) {
   return TfliteDequantised(b, i, DType::kF32, role);
 }
 
-// Four inputs from `first` on (for the input, forget, cell and output gate), concatenated.
+// Four inputs from `first` on, for the input, forget, cell and output gates, concatenated.
 Result<ValueId> Gates(TfliteLowering& b, size_t first, const std::string& role) {
   Values gates;
   for (size_t i = 0; i < 4; ++i) {
@@ -46,8 +46,8 @@ Result<ValueId> Gates(TfliteLowering& b, size_t first, const std::string& role) 
   return b.Add(ConcatAttrs{.axis = 0}, std::move(gates), role);
 }
 
-// The input numbers of an LSTM, from the first of each group: four weights and biases each, three
-// peepholes.
+// The input indices of an LSTM: the first of each group of four weights, three peepholes, four
+// biases, and so on.
 struct LstmInputs {
   size_t weights, recurrent, peepholes, biases, projection, output_state, cell_state;
 };

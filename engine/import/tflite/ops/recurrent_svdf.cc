@@ -24,7 +24,7 @@ Result<Sizes> SizesOf(const TfliteLowering& b, int64_t rank) {
   return sizes;
 }
 
-// The state without its oldest step, and with these features [N, F] as the newest one: [N, F, M].
+// The state without its oldest step, and with `features` [N, F] as its newest step: [N, F, M].
 Result<ValueId> Remember(TfliteLowering& b, const Sizes& s, ValueId features) {
   if (b.has(4)) return Unsupported("a state that is fed");
   ONCILLA_ASSIGN(const ValueId flat, b.ReadState(4));
@@ -41,8 +41,8 @@ Result<ValueId> Remember(TfliteLowering& b, const Sizes& s, ValueId features) {
   return all;
 }
 
-// Multiplies each filter's steps by its time weights, and adds up the filters of a unit and the
-// bias.
+// Multiplies each filter's steps by its time weights, and adds up the filters of each unit, plus
+// the bias.
 Result<ValueId> AddUp(TfliteLowering& b, const Sizes& s, ValueId memory, ValueId time,
                       std::string_view role) {
   const bool biased = b.has(3);
@@ -56,7 +56,7 @@ Result<ValueId> AddUp(TfliteLowering& b, const Sizes& s, ValueId memory, ValueId
   return biased ? b.Add("Add", {}, {sums, b.in(3)}, role) : Result<ValueId>(sums);
 }
 
-// Everything in integers: the state has 16 bits, and each tensor has a single scale.
+// SVDF in integers: the state has 16 bits, and each tensor has a single scale.
 Result<Values> AddIntegerSvdf(TfliteLowering& b, const Sizes& s) {
   const TfliteTensor &x = b.tensor(0), &features = b.tensor(1), &time = b.tensor(2),
                      &state = b.tensor(4), &y = b.output_tensor();

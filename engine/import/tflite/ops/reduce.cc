@@ -24,7 +24,7 @@ Result<Values> LowerReduce(TfliteLowering& b) {
                    {b.in(0), b.in(1)}));
 }
 
-// The axes that are reduced, each once and in order.
+// The axes to reduce, in order and without duplicates.
 Result<std::set<int>> AxesOf(TfliteLowering& b) {
   ONCILLA_ASSIGN(const std::vector<int64_t> axes, b.KnownInts(1, "the axes"));
   const PartialShape& shape = b.in_fact(0).shape;
@@ -37,7 +37,7 @@ Result<std::set<int>> AxesOf(TfliteLowering& b) {
   return distinct;
 }
 
-// How many elements of x come to one of the result, which its factor depends on.
+// The number of elements of x that are reduced to one of the result.
 Result<int64_t> CountOf(TfliteLowering& b) {
   ONCILLA_ASSIGN(const std::set<int> axes, AxesOf(b));
   const PartialShape& shape = b.in_fact(0).shape;
@@ -75,15 +75,15 @@ Result<Values> LowerQuantisedSum(TfliteLowering& b) {
       TfliteFixedBy(b, sum, {factor}, RequantizeAttrs(), b.output_type(), TfliteZeroOf(to), ""));
 }
 
-// Input 0 in 64 bits, less its zero point, with the axes that are reduced as its last one, in steps
-// along it. Of each the size is one.
+// Subtracts the zero point from input 0, in 64 bits, and merges the reduced axes into a last one.
+// Returns its elements: `count` values whose last axis has size one.
 Result<Values> StepsOf(TfliteLowering& b, const std::set<int>& axes, int64_t count) {
   const int rank = b.in_fact(0).shape.rank();
   std::vector<int64_t> perm;
   for (int axis = 0; axis < rank; ++axis) {
     if (!axes.contains(axis)) perm.push_back(axis);
   }
-  std::vector<int64_t> sizes(perm.size(), 0);  // as they are
+  std::vector<int64_t> sizes(perm.size(), 0);  // zero: unchanged
   sizes.push_back(count);
   perm.insert(perm.end(), axes.begin(), axes.end());
   ONCILLA_ASSIGN(ValueId x, TfliteMoved(b, 0, DType::kI64));
@@ -94,10 +94,10 @@ Result<Values> StepsOf(TfliteLowering& b, const std::set<int>& axes, int64_t cou
   return b.AddAll(SplitAttrs{.axis = -1, .parts = count}, {x}, "steps");
 }
 
-// Each step of a product is brought to an equal part of the output's scale, so that none outgrows
-// 32 bits.
+// Each multiplication is followed by a conversion by an equal part of the output's scale, so that
+// no intermediate result exceeds 32 bits.
 Result<Values> LowerQuantisedProduct(TfliteLowering& b) {
-  constexpr int64_t kMostSteps = 256;  // of which each is three nodes
+  constexpr int64_t kMostSteps = 256;  // each step adds three nodes
   ONCILLA_ASSIGN(const bool keep_dims, b.Flag(0));
   ONCILLA_TRY(CheckTfliteIntegers(b, 1));
   if (b.dtype() == DType::kU8) return Unsupported("a product of u8");

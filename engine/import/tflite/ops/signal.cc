@@ -21,7 +21,7 @@ Status CheckMatrix(int64_t numbers) {
   return Unsupported("of so many points");
 }
 
-// Transforms the last axis from points to bins, then the one before it, all of whose bins are kept.
+// Transforms the last axis from points to bins, then the axis before it, which keeps all its bins.
 Result<Values> LowerRfft(TfliteLowering& b) {
   if (b.dtype() != DType::kF32) return Unsupported("of ", b.dtype());
   ONCILLA_ASSIGN(const std::vector<int64_t> lengths, b.KnownInts(1, "the lengths"));
