@@ -28,8 +28,9 @@ bool LiveTogether(const BufferUse& a, const BufferUse& b) {
 
 using Order = std::vector<int>;
 
-// For each buffer, the buffers that are live at the same time. The lists are empty where there would
-// be so many entries that going through all placed buffers in order is faster than sorting them.
+// For each buffer, the buffers that are live at the same time. The lists are empty where there
+// would be so many entries that going through all placed buffers in order is faster than sorting
+// them.
 struct Neighbours {
   std::vector<int> begin, all;  // of buffer i: all[begin[i] .. begin[i + 1])
 

@@ -90,6 +90,9 @@ struct OpTraits {
   // Output 0 may be written over input 0 (or over any input of the same desc) when that input dies
   // here: every element depends only on the elements at its own place.
   bool may_overwrite = false;
+  // Output 0 may be written over input 0, and over no other: it is input 0 but for some elements,
+  // which the other inputs give.
+  bool may_overwrite_first = false;
   // Output 0 is input 0's bytes under another shape; it never needs a kernel when both share
   // memory.
   bool is_view = false;

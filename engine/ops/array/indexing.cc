@@ -155,8 +155,12 @@ constexpr OpDef kIndexingOps[] = {
         {.inputs = {2, 2}, .axes = AxesBy(AxisRule::kGathers), .storage = StorageRule::kStarts}),
     Op<InferGatherElements>("GatherElements", {.inputs = {2, 2}, .storage = StorageRule::kCarries}),
     Op<InferGatherND>("GatherND", {.inputs = {2, 2}, .storage = StorageRule::kCarries}),
-    Op<InferScatterElements>("ScatterElements", {.inputs = {3, 3}, .storage = StorageRule::kSums}),
-    Op<InferScatterND>("ScatterND", {.inputs = {3, 3}, .storage = StorageRule::kSums}),
+    Op<InferScatterElements>(
+        "ScatterElements",
+        {.inputs = {3, 3}, .may_overwrite_first = true, .storage = StorageRule::kSums}),
+    Op<InferScatterND>(
+        "ScatterND",
+        {.inputs = {3, 3}, .may_overwrite_first = true, .storage = StorageRule::kSums}),
 };
 
 }  // namespace
