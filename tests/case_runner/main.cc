@@ -5,7 +5,7 @@
 //              [--mutate SEED [--each N]] FILE...
 //
 // One child process runs many cases and says what it is about to do; when it dies or hangs, the
-// parent blames that case and goes on with the rest in a new child. A case that the device does not
+// parent blames that case and runs the rest in a new child. A case that the device does not
 // support is a failure unless a line of the gaps file is a prefix of its key: the op, " antialias"
 // where that is asked for, the dtype of its first input, and " string" for each further input of
 // strings ("* f64": any op). --partial: the files given need not use up the gaps. --small N: only
@@ -82,7 +82,7 @@ std::string GapKey(const Case& c) {
   return key;
 }
 
-// Whether a line of a gaps file speaks of this key.
+// Whether a line of a gaps file covers this key.
 bool IsListed(std::string_view key, std::string_view gap) {
   if (gap.substr(0, 2) != "* ") return key.substr(0, gap.size()) == gap;
   return key.substr(key.find(' ') + 1).substr(0, gap.size() - 2) == gap.substr(2);
@@ -108,7 +108,7 @@ Result<std::vector<Case>> ReadAll(const Options& options, const OpSet& ops) {
   return all;
 }
 
-// What --fault asks for.
+// Misbehaves as --fault asks if the case's place contains its text.
 void Misbehave(const std::string& fault, const std::string& where) {
   const size_t colon = fault.find(':');
   if (colon == std::string::npos || where.find(fault.substr(colon + 1)) == std::string::npos) {
@@ -199,7 +199,7 @@ class Parent {
     ++tally_.failed;
   }
 
-  // Of a case, unless the gaps file knows of it.
+  // Reports a failed case, unless the gaps file lists it as wrong.
   void FailCase(const Case& c, const std::string& why) {
     const std::string where = c.Where();
     for (const std::string& known : known_) {

@@ -1,5 +1,6 @@
-// The changes are those that found faults by hand: numbers at the edges of their types, sizes of
-// zero, one and odd ones, inputs of another type, left out or fed where a constant stood.
+// Makes mutants of cases. The changes are those that found faults by hand: numbers at the edges of
+// their types; sizes of zero and one, and odd sizes; inputs of another type, left out, or fed where
+// the case has a constant.
 #include "tests/case_runner/mutate.h"
 
 #include <algorithm>
@@ -65,7 +66,7 @@ const T& OneOf(Random& random, const std::vector<T>& values) {
   return values[random.Below(values.size())];
 }
 
-// Near what it was, or an edge.
+// Returns a number near `was`, or one at the edge of a type.
 int64_t OtherWhole(Random& random, int64_t was) {
   if (random.Below(3) != 0) return OneOf(random, kWhole);
   const int64_t step = random.Below(2) == 0 ? 1 : -1;
@@ -142,7 +143,7 @@ Tensor Refilled(const Tensor& from, DType dtype, const Shape& shape) {
   return *std::move(to);
 }
 
-// One or a few elements are others.
+// Returns a copy with one or a few other elements.
 Tensor WithOtherElements(Random& random, bool finite, const Tensor& from) {
   if (from.elements() == 0) return from;
   const size_t count = 1 + random.Below(3);

@@ -165,7 +165,7 @@ std::vector<Tensor> ValuesOf(const Case& c) {
   return values;
 }
 
-// Whether a case runs on the host, whatever the device.
+// Whether a case runs on the host for every device.
 bool RunsOnHost(const OpDef& op, const Facts& in, const Facts& out) {
   bool host = op.traits.host_only || op.traits.data_dependent;
   for (const Fact& fact : out) host |= !fact.fixed() || fact.dtype == DType::kString;

@@ -50,7 +50,7 @@ std::string FamilyOf(std::string_view op) {
   return it == families.end() ? "other" : it->second;
 }
 
-// A value of the kind and type that `info` says.
+// Reads a value of the kind and type in `info`.
 Result<Tensor> ReadAs(const std::string& path, const TensorInfo& info) {
   ONCILLA_ASSIGN(const auto file, MappedFile::Open(path));
   Result<Tensor> value = DataLoss(path, " was not read");
@@ -62,8 +62,9 @@ Result<Tensor> ReadAs(const std::string& path, const TensorInfo& info) {
   return value;
 }
 
-// Of a family that no other backend has kernels for, the CPU is where nodes run. After fusion a
-// node may bear the name of any node that went into it.
+// Counts where the nodes of each family of ops ran. Those of the family "other" count as run on the
+// host: no other backend has kernels for them. After fusion a node may have the name of any node
+// that was fused into it.
 void CountFamilies(const CompiledGraph& compiled, const RunStats& stats, int preferred,
                    OnnxOutcome& outcome) {
   std::map<std::string_view, const NodePlacement*> placed;
@@ -123,7 +124,7 @@ Status RunDataSet(const std::string& folder, Model& model, OnnxOutcome& outcome)
     const std::string path = StrCat(folder, "/output_", i, ".pb");
     if (!FileExists(path)) continue;
     TensorInfo info = signature.outputs[i];
-    // Tensors are compared with what they are, whatever the model says.
+    // The expected value is read as the type of the result, not the type that the model states.
     info.dtype = result.outputs[i].second.dtype();
     ONCILLA_ASSIGN(const Tensor expected, ReadAs(path, info));
     ONCILLA_TRY(In(CompareAsOnnx(result.outputs[i].second, expected),
@@ -132,7 +133,7 @@ Status RunDataSet(const std::string& folder, Model& model, OnnxOutcome& outcome)
   return {};
 }
 
-// A difference found by CompareAsOnnx, told apart from failures by its code.
+// A difference found by CompareAsOnnx; its code distinguishes it from failures.
 template <class... Parts>
 Status Differs(const Parts&... parts) {
   return Error(Code::kOutOfRange, parts...);
@@ -149,7 +150,7 @@ Status RunAll(const std::string& folder, const std::shared_ptr<Session>& session
     outcome.ops.erase(std::unique(outcome.ops.begin(), outcome.ops.end()), outcome.ops.end());
   }
   ONCILLA_ASSIGN(const auto model, session->Load(path, {}));
-  // Before the data is read: what a model's types and ops are refused for says more.
+  // Before the data is read: the error for an unsupported type or op is more useful.
   ONCILLA_TRY(model->Executable({}).status());
   ONCILLA_ASSIGN(const auto entries, ListFolder(folder));
   int sets = 0;

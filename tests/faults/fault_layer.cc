@@ -1,7 +1,7 @@
 // An OpenCL layer (OPENCL_LAYERS=<this library>) between the loader and any driver: counts objects,
 // bytes and calls, and fails, delays, hangs or loses the device when the test in this process says
-// so. Every entry point that the backend calls is hooked. Releases never fail: nobody could do
-// anything about it.
+// so. Every entry point that the backend calls is hooked. Releases never fail: no caller could
+// handle that.
 #include "tests/faults/fault_layer.h"
 
 #include <CL/cl_layer.h>
@@ -58,7 +58,7 @@ bool StartsWith(std::string_view text, std::string_view start) {
   return text.substr(0, start.size()) == start;
 }
 
-// The error that this call shall have; counts it.
+// Counts the call and returns the error that it is to fail with, CL_SUCCESS for none.
 cl_int FaultOf(std::string_view call) {
   cl_int error = CL_SUCCESS;
   {
@@ -172,7 +172,7 @@ struct Hook<kMember, kName, cl_int(CL_API_CALL*)(Arguments...)> {
       if (std::get<sizeof...(Arguments) - 1>(all) != nullptr) ++live_objects;
     }
     if constexpr (kCall == "GetEventInfo") {
-      // What hangs never gets done, whatever the driver says.
+      // Hanging work never completes, even if the driver reports that it did.
       if (hangs && std::get<1>(all) == CL_EVENT_COMMAND_EXECUTION_STATUS &&
           std::get<3>(all) != nullptr) {
         *static_cast<cl_int*>(std::get<3>(all)) = CL_RUNNING;

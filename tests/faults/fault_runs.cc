@@ -140,10 +140,10 @@ class Trials {
     falls_back.fallback.chain = {"cpu"};
     for (long after : {0L, 1L, enqueues / 2, enqueues - 1}) {
       const auto lose = [&] { Faults().lose_after(after); };
-      // Whether work on it is over nobody can tell then, so that its memory is given up.
+      // It is then unknown whether work on the device is over, so its memory may be leaked.
       may_leave_ = true;
       if (!Trial(StrCat("lost after ", after, " enqueues"), {}, lose)) return false;
-      // A run that may go on elsewhere does, and says so; opening may fail all the same.
+      // A run that may fall back does, and reports it; opening may still fail.
       if (!Trial(StrCat("lost after ", after, ", with a fallback"), falls_back, lose, true)) {
         return false;
       }

@@ -1,7 +1,7 @@
 // Limits hold while the driver really gets nothing done: the layer blocks its queues by an event
-// that nobody completes, in each phase of a run's life, or makes its compilations slow. Public
-// behaviour of sessions only: how long the caller waits, what it is told, and that all goes on
-// afterwards.
+// that is never completed, in each phase of a run's life, or makes its compilations slow. Tests
+// only the public behaviour of sessions: how long the caller waits, which error it gets, and that
+// the session works afterwards.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 

@@ -333,7 +333,7 @@ TEST_F(HostOpenCl, NothingIsUsedAfterCloseNorStaysBehind) {
   ExpectRight(host_.Read(out_));
 }
 
-// Work that the application holds up while the session closes: its memory is given up, not reused.
+// The application holds up work while the session closes: the work's memory is not reused.
 TEST_F(HostOpenCl, ClosingDoesNotWaitForAQueueThatIsHeldUp) {
   const auto x = Wrap(in_).value(), y = Wrap(out_).value();
   cl_event gate = clCreateUserEvent(host_.context, nullptr);

@@ -123,10 +123,10 @@ void OnCrash(int signal) {
   std::exit(1);
 }
 
-// Of the failures: how many there were while memory was refused once, and how many named a node.
+// The failures while memory was refused once, and those of them that named a node.
 int64_t told = 0, named = 0;
 
-// What is said of refused memory, and nothing else, is fine. Takes the status.
+// Checks that a failure, if any, is about refused memory. Frees the status.
 void Expect(const Trial& trial, oncilla_status* status, const char* call) {
   if (status == nullptr) return;
   if (!trial.good) {
@@ -250,7 +250,8 @@ int64_t Try(const Trial& trial, oncilla_runtime* runtime, const Inputs& inputs,
   if (model == nullptr) {
     Expect(Trial(), oncilla_model_load(session, trial.model, nullptr, &model), "the next load");
   }
-  // The same model goes on; one loaded anew gives what it must (some models count their runs).
+  // The same model still runs, and one loaded again gives the expected results (some models count
+  // their runs, so that the first may not).
   for (const bool anew : {false, true}) {
     if (anew) {
       oncilla_model_free(model);

@@ -144,7 +144,7 @@ void Devices() {
          devices[0].limit_bytes > 0);
 }
 
-// The application's functions are called, and let go of when the last handle is gone.
+// The application's functions are called, and released with the last handle.
 void Functions(const std::string& path) {
   auto alive = std::make_shared<int>(0);
   const std::weak_ptr<int> watch = alive;

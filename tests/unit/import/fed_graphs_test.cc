@@ -1,5 +1,5 @@
-// Graphs that are made for what a run feeds, since the file leaves open what an op needs: for its
-// ranks, for its shapes, for its numbers. On testdata/tensorflow/runs/unranked, whose results are
+// Graphs that are built for the feeds of a run, since the file leaves open what an op needs: for
+// the feeds' ranks, shapes or numbers. On testdata/tensorflow/runs/unranked, whose results are
 // compared by its own runs, and on runs/kinds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST_F(FedGraphs, ServeAllShapesWhereTheFileSaysEnough) {
               StrCat("[2,", rows, "]"));
   }
   EXPECT_EQ(graphs(), 1);
-  // The equation names two axes: one more is no batch.
+  // The equation names two axes: a third is not a batch.
   EXPECT_THAT(Run("einsum", {{"x", Floats({2, 4, 3})}, {"w", Floats({3, 2})}}),
               HasSubstr("Einsum"));
 }
@@ -79,7 +79,7 @@ TEST_F(FedGraphs, AreMadeForShapes) {
   EXPECT_EQ(graphs(), 2);
 }
 
-// How many groups a convolution has, only its input's channels say.
+// Only the channels of its input tell how many groups a convolution has.
 class FedGroups : public FedGraphs {
  protected:
   void SetUp() override {

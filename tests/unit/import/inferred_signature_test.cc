@@ -1,5 +1,5 @@
-// The inputs and outputs of a graph that has no signature: its placeholders, and the values that
-// nobody wants.
+// The inputs and outputs of a graph that has no signature: its placeholders, and the values that no
+// node reads.
 #include <gtest/gtest.h>
 
 #include "engine/import/model_source.h"

@@ -45,7 +45,7 @@ class LongGraph {
     for (int64_t size : sizes) protozero::pbf_writer(shape, 2).add_int64(1, size);
     return value;
   }
-  // Of two int32.
+  // A constant of two int32.
   static std::string Pair(int32_t a, int32_t b) {
     std::string value;
     protozero::pbf_writer out(value);

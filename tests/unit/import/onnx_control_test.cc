@@ -107,7 +107,7 @@ TEST_F(OnnxControl, BranchesMayGiveOtherShapes) {
 }
 
 TEST_F(OnnxControl, AKnownConditionTakesItsBranchWhileImporting) {
-  OnnxGraphText graph;  // the branch that is not taken holds an op that nobody has
+  OnnxGraphText graph;  // the branch that is not taken holds an unknown op
   graph.Input("x", {2}).Output("y", {2});
   graph.Node(OnnxNodeText("Identity", {"c"}, {"q"}));
   graph.Node(If("q", "y", OneNode(OnnxNodeText("Unheard", {"x"}, {"u"}), "u"),

@@ -1,5 +1,5 @@
-// ONNX graphs that are made for what a run feeds, since the file leaves ranks or sizes open, and
-// what of them is refused only when the sizes are known.
+// ONNX graphs that are built for the feeds of a run, since the file leaves ranks or sizes open, and
+// errors that are found only when the sizes are known.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,7 +68,7 @@ TEST_F(OnnxFed, SizesThatAnOpNeedsAreThoseOfTheFeeds) {
   EXPECT_THAT(Run({{"q", Ones({3, 2, 2})}}), HasSubstr("Einsum"));
 }
 
-// An axis that turns out to be empty has no maximum.
+// The axis is known to be empty only from the feeds; an empty axis has no maximum.
 TEST_F(OnnxFed, HardmaxOfAnEmptyAxisIsEmpty) {
   OnnxGraphText graph;
   graph.Input("x", {"n", "m"}).Output("y", {"n", "m"});

@@ -51,7 +51,8 @@ class OnnxImport : public ::testing::Test {
 
 #define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
-// Each node is judged by itself: a node behind one that is not supported from what the file states.
+// Each node is judged by itself: one that reads an unsupported node is judged by the types and
+// shapes that the file states.
 TEST_F(OnnxImport, NodesAreJudgedOneByOne) {
   OnnxGraphText graph;
   graph.Input("x", {"batch", 3}).Output("y", {"batch", 3}).Output("z", {});
@@ -74,7 +75,7 @@ TEST_F(OnnxImport, NodesAreJudgedOneByOne) {
   EXPECT_SAYS((*judged)[4].reason, "no_such_attribute");
 }
 
-// An output that the engine lacks matters where somebody reads it.
+// An output that the engine does not compute matters only where it is read.
 TEST_F(OnnxImport, JudgesOutputsThatAreRead) {
   for (const bool read : {false, true}) {
     OnnxGraphText graph;
@@ -112,7 +113,7 @@ TEST_F(OnnxImport, NamesOfInputsOutputsAndTensorsBetween) {
   EXPECT_EQ(*Run(), (std::vector<double>{20, 24}));
   EXPECT_EQ(*Run({"", {}, {"m"}}), (std::vector<double>{20, 24}));
 
-  // The default of an input may be fed over; a tensor between may not without a stated type.
+  // An input with a default may be fed; a tensor between nodes only if the file states its type.
   const auto fed = Import({"", {"x", "w"}, {}});
   ASSERT_TRUE(fed.ok()) << fed.status();
   EXPECT_EQ(fed->main.inputs()[1].name, "w");

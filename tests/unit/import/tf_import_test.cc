@@ -106,7 +106,7 @@ TEST(OpenModel, FeedsAndFetchesCarryTheNamesAskedFor) {
   const File file(SmallGraph().bytes);
   auto model = OpenModel(file.path(), {});
   ASSERT_TRUE(model.ok());
-  // ":0" may be left out; a tensor in the middle may be fed; an input nobody needs stays.
+  // ":0" may be left out; a tensor in the middle may be fed; an unneeded input stays.
   auto module = Import(**model, {"", {"relu", "unused", "y:0"}, {"sum", "out:0"}});
   ASSERT_TRUE(module.ok()) << module.status();
   const Graph& g = module->main;

@@ -170,7 +170,7 @@ TEST(TfliteOps, GraphsAreCorrect) {
   }
 }
 
-// A row that no case runs may be wrong and nobody knows.
+// A row that no case runs could be wrong unnoticed.
 TEST(TfliteOps, EveryRowHasACase) {
   std::set<std::string> seen;
   for (const std::string& path : Files()) {

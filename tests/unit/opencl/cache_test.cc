@@ -134,7 +134,7 @@ TEST(DiskCache, AnEntryThatKilledTwoProcessesIsNeverUsedAgain) {
     cache.Store(Key(1), "fine");
     cache.Store(Key(2), "deadly");
   }
-  // Anyone may be killed once: the entry is made anew.
+  // A process may be killed once for other reasons: the entry is compiled again.
   DieAtWork(folder.path());
   {
     DiskCache cache(folder.path());

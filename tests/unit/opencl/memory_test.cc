@@ -41,7 +41,7 @@ TEST(OpenClMemory, FreeMemoryIsWhatTheDriverTells) {
   };
   driver.free_kib = 1000;
   found.facts.unified_memory = false;
-  EXPECT_FALSE(ask().has_value());  // nobody tells
+  EXPECT_FALSE(ask().has_value());  // no source reports it
   found.facts.extensions.push_back("cl_amd_device_attribute_query");
   const auto told = ask();
   ASSERT_TRUE(told.has_value());

@@ -170,7 +170,8 @@ TEST(TuningFile, IsFoundBesideThePrograms) {
   EXPECT_THAT(FindTuning({"auto", folder.path(), warn})->devices, Contains(Sample().devices[0]));
   EXPECT_THAT(FindTuning({"off", folder.path(), warn})->devices, IsEmpty());
   EXPECT_THAT(told, IsEmpty());
-  // One that nobody asked for does no harm; one that was asked for is refused.
+  // A bad file in the default place is ignored with a warning; one that the option names is
+  // refused.
   folder.Write("tuning.json", "{\"oncilla_tuning\": 7}");
   EXPECT_EQ(FindTuning({"", folder.path(), warn})->devices, ShippedTuning().devices);
   EXPECT_THAT(told, ElementsAre(HasSubstr("version 7")));

@@ -102,7 +102,7 @@ TEST_F(OpenClWaiter, ADeadlineHoldsAndTheCallMayComeLater) {
   EXPECT_EQ(late.code(), Code::kDeadlineExceeded);
   EXPECT_GE(Clock::now() - begin, milliseconds(20));
   {
-    // The same wait, gone on with; then one after it was given up.
+    // The same wait continued. The next one times out and is abandoned.
     const Driver driver(milliseconds(5), true);
     EXPECT_TRUE(waiter.Wait(Driver::Event(), Clock::now() + milliseconds(20'000)).ok());
   }

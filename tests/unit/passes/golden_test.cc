@@ -1,8 +1,8 @@
-// Golden texts: what small but telling models become - the graph as imported, after the passes and
-// as compiled, where its nodes run, the plan, and the OpenCL recipes for a made-up device.
+// Golden texts of small models that show much: the graph as imported, after the passes and as
+// compiled, where its nodes run, the plan, and the OpenCL recipes for a made-up device.
 //
-// The texts lie in tests/golden. ONCILLA_REWRITE_GOLDEN=1 writes them anew; read the change before
-// you commit it.
+// The texts are in tests/golden. ONCILLA_REWRITE_GOLDEN=1 rewrites them; read the change before you
+// commit it.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -323,7 +323,7 @@ class PrecisionOfModels : public ::testing::TestWithParam<const char*> {
     return bytes;
   }
 
-  // Of constants on the session's device.
+  // The bytes of constants on the session's device.
   int64_t WeightBytes(size_t session) {
     Session& of = *sessions_[session];
     int64_t bytes = 0;
@@ -361,8 +361,8 @@ TEST_P(PrecisionOfModels, AgreeOnPhotographsInHalfTheMemory) {
         }
       }
     }
-    // The CPU's fp32 keeps nothing between the layers of an inverted residual, so that there half of
-    // the weights is what can be won.
+    // The CPU's fp32 keeps nothing between the layers of an inverted residual, so that there half
+    // of the weights is what can be won.
     EXPECT_LE(static_cast<double>(WeightBytes(static_cast<size_t>(i) + 1)),
               0.51 * static_cast<double>(WeightBytes(0)));
     const double share = GetParam() == std::string("cpu") ? 0.7 : 0.55;

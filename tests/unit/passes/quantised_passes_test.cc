@@ -145,7 +145,7 @@ TEST(FuseRequantize, SumsThatNobodyElseReads) {
 }
 
 // Sums become real numbers within their product, where the factors are one for all or one for each
-// column, and nobody else reads what is between the steps.
+// column, and no other node reads the values between the steps.
 TEST(FuseRequantize, RealResultsOfProducts) {
   QuantisedText t;
   const ValueId x = t.Quantise(t.Input("x", Shape{5, 6}), kX);

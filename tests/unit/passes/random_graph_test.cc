@@ -37,7 +37,7 @@ class Dice {
 };
 
 // Draws steps from the dice; shapes are read from a graph in which every size is known, so that the
-// same dice make the same steps whatever the graph that is built knows.
+// same dice make the same steps, no matter which sizes the built graph knows.
 class RandomGraph {
  public:
   RandomGraph(uint32_t seed, bool open) : dice_(seed), open_(open) {
@@ -226,7 +226,7 @@ TEST(RandomGraphs, PassesKeepWhatIsComputed) {
   for (uint32_t seed = 0; seed < kGraphs; ++seed) {
     SCOPED_TRACE(StrCat("seed ", seed));
     const RandomGraph random(seed, false);
-    // What nobody needs is gone before anything is counted.
+    // Unneeded nodes are removed before anything is counted.
     auto needed = Patch(random.graph()).Apply();
     ASSERT_TRUE(needed.ok());
     const Graph after = RunAndCompare(*needed, GraphPasses(), 1e-4);

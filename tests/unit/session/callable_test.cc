@@ -118,7 +118,8 @@ TEST_F(Callables, OutliveTheirModelsMemoryButNotItsUse) {
   EXPECT_FALSE(sum->Run(std::vector<RunValue>{a_, b_}).ok());
 }
 
-// A variable that was a constant so far begins to change: what took it for one is made anew.
+// A variable that was a constant so far begins to change: graphs that treated it as one are built
+// again.
 TEST(CallablesOfModelsWithState, SeeWhatOthersWrite) {
   const std::string path =
       std::string(ONCILLA_SOURCE_DIR) + "/testdata/tensorflow/runs/state/model";

@@ -92,7 +92,7 @@ TEST_F(DevicePolicies, LeastLoadedLooksAtSessionsAndMemory) {
   ASSERT_TRUE(large.ok()) << large.status();
   const auto other = Open(DevicePolicy::kFirst, "GPU:1");
   EXPECT_EQ(On(Open(DevicePolicy::kLeastLoaded)), "GPU:1");
-  // A device that is named is taken whatever the policy.
+  // A device that is named is taken under every policy.
   EXPECT_EQ(On(Open(DevicePolicy::kLeastLoaded, "GPU:0")), "GPU:0");
 }
 
@@ -102,7 +102,7 @@ TEST_F(DevicePolicies, RoundRobinTakesTurns) {
   EXPECT_EQ(on, (std::vector<std::string>{"GPU:0", "GPU:1", "GPU:0", "GPU:1"}));
 }
 
-// Of a device that refuses one op.
+// On a device that refuses one op.
 TEST(StrictExcept, NamedNodesMayFallBack) {
   const auto script = testing::NewFarScript();
   script->refused_op = "Sqrt";

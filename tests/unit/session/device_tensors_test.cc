@@ -280,7 +280,7 @@ TEST_F(DeviceTensorsFar, ARunThatReadsFromAHungDeviceEndsInTime) {
   EXPECT_TRUE(again.ok()) << again.status();
 }
 
-// What a constant was packed into is let go once it is on its device.
+// The host buffer into which a constant was packed is freed once the constant is on its device.
 TEST(ConstantsFar, LeaveNothingBehindInHostMemory) {
   constexpr int64_t kBytes = 8 << 20;
   ThreadPool threads(1);

@@ -185,7 +185,7 @@ TEST_F(ModelState, ALoopThatWouldCountAwayFromItsLimitFails) {
   }
 }
 
-// Where a generator stands is state as any other: runs take turns, in whatever graph it is.
+// A generator's position is state like any other: runs take turns, in any graph that holds one.
 TEST_F(ModelState, RunsAtOnceDrawOtherSeededNumbers) {
   model_ = Load("/testdata/tensorflow/runs/streams/model");
   const int32_t three = 3;

@@ -68,7 +68,7 @@ class SessionMemoryTest : public ::testing::TestWithParam<const char*> {
     request.fetches = {"logits"};
     return request;
   }
-  // Of the device that the test is about.
+  // The memory of the session's preferred device.
   static DeviceMemory MemoryOf(const Session& session) {
     return session.memory().Devices()[static_cast<size_t>(session.device_set().preferred())];
   }
@@ -140,7 +140,8 @@ TEST_P(SessionMemoryTest, SessionsOfOneRuntimeShareADevicesTotal) {
   EXPECT_GT(taken.pool_bytes, 15 * kMiB);
   EXPECT_EQ(MemoryOf(*second).total_bytes, taken.pool_bytes);
   EXPECT_EQ(MemoryOf(*second).total_limit_bytes, kTotal);
-  // The weights fit once more, a large batch does not, whatever the second session's own limit.
+  // The weights fit once more; a large batch does not, although the second session's own limit
+  // would allow it.
   const auto refused = there->Run(Request(64, 96));
   EXPECT_EQ(refused.status().code(), Code::kResourceExhausted) << refused.status();
   EXPECT_THAT(Message(refused.status()), HasSubstr("of the device's 41943040 bytes are taken"));
@@ -226,7 +227,7 @@ TEST_P(SessionMemoryTest, ARunMayWaitForOthersToEnd) {
   const auto session = Open(options);
   const auto model = Load(*session, kNet);
   ASSERT_TRUE(model->Run(Request(1)).ok());
-  // Alone it does not fit, and nobody is waited for.
+  // It does not fit even alone, so it is refused without waiting for other runs.
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(model->Run(Request(200)).status().code(), Code::kResourceExhausted);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
@@ -372,7 +373,7 @@ TEST_P(SessionMemoryTest, DefragmentMovesWeightsTogether) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_TRUE(
       std::ranges::equal(again->outputs[0].second.bytes(), first->outputs[0].second.bytes()));
-  // Nothing to gain: nothing is made anew.
+  // Nothing can be freed, so nothing is compiled again.
   session->memory().Trim();
   const int64_t graphs = model->executables().counters().graphs_compiled;
   EXPECT_EQ(session->memory().Defragment()->bytes, 0);
