@@ -565,34 +565,6 @@ class Planner {
 
 }  // namespace
 
-int64_t Plan::arena_bytes(int device) const { return arenas[device].bytes(); }
-
-int Plan::steps_on(int device) const {
-  int count = 0;
-  for (const Stretch& s : stretches) {
-    if (s.device == device) count += static_cast<int>(s.steps.size());
-  }
-  return count;
-}
-
-int Plan::copies() const {
-  int count = 0;
-  for (const Stretch& s : stretches) count += static_cast<int>(s.copies.size());
-  for (const SegmentOutput& o : outputs) count += o.read_back(input_devices);
-  return count;
-}
-
-int64_t Plan::copied_bytes() const {
-  int64_t bytes = 0;
-  for (const Stretch& s : stretches) {
-    for (const PlannedCopy& c : s.copies) bytes += c.bytes;
-  }
-  for (const SegmentOutput& o : outputs) {
-    if (o.read_back(input_devices)) bytes += o.desc.bytes();
-  }
-  return bytes;
-}
-
 Result<std::shared_ptr<Plan>> MakePlan(std::shared_ptr<const CompiledGraph> compiled,
                                        std::span<Device* const> devices, const SegmentStart& start,
                                        const PlanOptions& options) {

@@ -1,4 +1,5 @@
-// Walks through the steps on the same clock as the live ranges of storages.
+// The sizes of a plan, and its peak: walks through the steps on the clock of the live ranges of
+// storages.
 #include "engine/compile/plan_memory.h"
 
 #include <algorithm>
@@ -135,6 +136,34 @@ std::string DTypesText(const std::map<DType, int64_t>& bytes) {
     out += StrCat(out.empty() ? "" : ", ", dtype, " ", HumanBytes(-count));
   }
   return out;
+}
+
+int64_t Plan::arena_bytes(int device) const { return arenas[device].bytes(); }
+
+int Plan::steps_on(int device) const {
+  int count = 0;
+  for (const Stretch& s : stretches) {
+    if (s.device == device) count += static_cast<int>(s.steps.size());
+  }
+  return count;
+}
+
+int Plan::copies() const {
+  int count = 0;
+  for (const Stretch& s : stretches) count += static_cast<int>(s.copies.size());
+  for (const SegmentOutput& o : outputs) count += o.read_back(input_devices);
+  return count;
+}
+
+int64_t Plan::copied_bytes() const {
+  int64_t bytes = 0;
+  for (const Stretch& s : stretches) {
+    for (const PlannedCopy& c : s.copies) bytes += c.bytes;
+  }
+  for (const SegmentOutput& o : outputs) {
+    if (o.read_back(input_devices)) bytes += o.desc.bytes();
+  }
+  return bytes;
 }
 
 }  // namespace oncilla
