@@ -38,7 +38,11 @@ Result<Operand> OperandOf(const AttentionAttrs& attrs, std::span<const Fact> in,
   Operand out;
   if (heads > 0) out.heads = Dim(heads);
   if (size > 0) out.size = Dim(size);
-  if (!shape.ranked()) return out;
+  if (!shape.ranked()) {
+    // Of rank 4, keys and values have as many heads as their shape says.
+    if (i != In::kQuery && attrs.kv_heads == 0) out.heads = Dim();
+    return out;
+  }
   if (shape.rank() != 3 && shape.rank() != 4) {
     return InvalidArgument(kNames[i], " must have rank 3 or 4, not shape ", shape);
   }
