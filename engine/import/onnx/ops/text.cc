@@ -65,6 +65,14 @@ Result<Values> LowerRegexFullMatch(OnnxLowering& b) {
   return One(b.Add("RegexMatch", {}, {b.in(0), text}));
 }
 
+// 1 for each string that is not empty, else 0.
+Result<ValueId> NotEmpty(OnnxLowering& b, ValueId strings, const std::string& name) {
+  ONCILLA_ASSIGN(const ValueId length, b.Add("StringLength", {}, {strings}, name + "_lengths"));
+  ONCILLA_ASSIGN(const ValueId most, b.Cast(length, DType::kI64, name + "_lengths_i64"));
+  const ValueId one = b.Constant(Tensor::ScalarInt64(1));
+  return b.Add("Min", {}, {most, one}, name + "_not_empty");
+}
+
 // The number of parts of each string. With blanks as separators, the rest after the last cut counts
 // unless it is empty.
 Result<ValueId> CountParts(OnnxLowering& b, const Values& split, bool by_blanks) {
@@ -74,34 +82,55 @@ Result<ValueId> CountParts(OnnxLowering& b, const Values& split, bool by_blanks)
   ONCILLA_ASSIGN(const ValueId count, b.Add("Size", SizeAttrs{}, {b.in(0)}, "strings"));
   Values inputs = {rows, count};
   if (by_blanks) {
-    ONCILLA_ASSIGN(const ValueId length, b.Add("StringLength", {}, {split[1]}, "lengths"));
-    ONCILLA_ASSIGN(const ValueId most, b.Cast(length, DType::kI64, "lengths_i64"));
-    const ValueId one = b.Constant(Tensor::ScalarInt64(1));
-    ONCILLA_ASSIGN(const ValueId some, b.Add("Min", {}, {most, one}, "not_empty"));
+    ONCILLA_ASSIGN(const ValueId some, NotEmpty(b, split[1], "parts"));
     inputs.push_back(some);
   }
   return b.Add(BincountAttrs{.to = DType::kI64}, std::move(inputs), "counts");
 }
 
+// Each string as its only part: without the blanks around it, and none where nothing is left.
+Result<Values> LowerUnsplit(OnnxLowering& b, int rank) {
+  ONCILLA_ASSIGN(const ValueId words, b.Add("StripStrings", {}, {b.in(0)}, "words"));
+  ONCILLA_ASSIGN(const ValueId counts, NotEmpty(b, words, "counts"));
+  ONCILLA_ASSIGN(const ValueId flat, b.Add(ReshapeAttrs{}, {counts, b.Ints({-1})}, "flat_counts"));
+  ONCILLA_ASSIGN(const ValueId all,
+                 b.Add(ConcatAttrs{.axis = 0}, {flat, b.Ints({0})}, "counts_or_none"));
+  ONCILLA_ASSIGN(const ValueId width,
+                 b.Add("ReduceMax", ReduceAttrs{.keep_dims = true}, {all}, "width"));
+  ONCILLA_ASSIGN(const ValueId upright, b.Unsqueeze(words, {rank}, "words_upright"));
+  ONCILLA_ASSIGN(const ValueId parts,
+                 b.Add("Slice", {}, {upright, b.Ints({0}), width, b.Ints({rank})}));
+  return Values{parts, counts};
+}
+
 // The parts of each string, padded to the largest number of parts, and the number of parts of each.
+// Where blanks separate them, the rest after the last cut has none behind it, as in ONNX Runtime.
 Result<Values> LowerStringSplit(OnnxLowering& b) {
   ONCILLA_ASSIGN(std::string delimiter, b.String("delimiter", ""));
   ONCILLA_ASSIGN(const int64_t most, b.Int("maxsplit", -1));
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   const bool by_blanks = delimiter.empty();
-  if (by_blanks && most == 0) return Unsupported("with maxsplit 0 and blanks as delimiter");
+  if (by_blanks && most == 0) return LowerUnsplit(b, rank);
   const ValueId separator = b.Constant(Tensor::Strings({}, {std::move(delimiter)}));
-  ONCILLA_ASSIGN(const ValueId flat,
+  ONCILLA_ASSIGN(ValueId flat,
                  b.Add(ReshapeAttrs{.zero_copies = true}, {b.in(0), b.Ints({-1})}, "flat"));
+  if (by_blanks && most > 0) {
+    ONCILLA_ASSIGN(flat, b.Add("StripStrings", {}, {flat}, "without_blanks_around"));
+  }
   ONCILLA_ASSIGN(const Values split,
                  b.AddAll(SplitStringsAttrs{.most = most}, {flat, separator}, "split"));
   const ValueId none = b.Constant(Tensor::Strings({}, {""}));
   ONCILLA_ASSIGN(ValueId dense,
                  b.Add(SparseToDenseAttrs{}, {split[0], split[2], split[1], none}, "dense"));
-  ONCILLA_ASSIGN(const ValueId counts, CountParts(b, split, by_blanks));
+  ONCILLA_ASSIGN(ValueId counts, CountParts(b, split, by_blanks));
+  if (!by_blanks) {
+    // An empty string has no part in ONNX Runtime.
+    ONCILLA_ASSIGN(const ValueId some, NotEmpty(b, flat, "strings"));
+    ONCILLA_ASSIGN(counts, b.Add("Mul", {}, {counts, some}, "counts_of_not_empty"));
+  }
   ONCILLA_ASSIGN(ValueId width, b.Add("Slice", {}, {split[2], b.Ints({1}), b.Ints({2})}, "width"));
-  if (by_blanks && most > 0) {
-    // The rest, even if empty, may take a last column of its own.
+  if (!by_blanks || most > 0) {
+    // An empty rest or string may take a last column of its own.
     ONCILLA_ASSIGN(const ValueId all,
                    b.Add(ConcatAttrs{.axis = 0}, {counts, b.Ints({0})}, "counts_or_none"));
     ONCILLA_ASSIGN(width, b.Add("ReduceMax", ReduceAttrs{.keep_dims = true}, {all}, "used_width"));
