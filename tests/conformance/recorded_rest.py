@@ -149,6 +149,26 @@ def grams():
     packed("states_fresh", capture=[3, 0, 1], dtype=np.int32)
 
 
+def byte_lstms():
+    n = Numbers("byte_lstms")
+    steps, size, units = 7, 6, 5
+    for name, batch, directions, dtype, columns, lengths in (
+            ("batch", 3, 1, np.int8, False, None), ("batch_columns", 2, 1, np.uint8, True, None),
+            ("batch_lengths", 4, 1, np.int8, True, [7, 3, 5, 0]), ("batch_both", 3, 2, np.uint8, False, [2, 7, 6]),
+            ("batch_short", 2, 2, np.uint8, False, [2, 4])):
+        cast = lambda *shape: n.u8(*shape) if dtype == np.uint8 else n.i8(*shape)
+        shape = (directions, 4 * units) if columns else (directions,)
+        zero = np.full(shape, 128 if dtype == np.uint8 else 0, dtype)
+        feeds = {"x": n.f(steps, batch, size), "w": cast(directions, size, 4 * units), "r": cast(directions, units, 4 * units),
+                 "b": n.f(directions, 8 * units), "lengths": None if lengths is None else np.array(lengths, np.int32),
+                 "h0": n.f(directions, batch, units), "c0": n.f(directions, batch, units), "p": None,
+                 "ws": (np.abs(n.f(*shape)) / 90 + 0.001).astype(np.float32), "wz": zero,
+                 "rs": (np.abs(n.f(*shape)) / 90 + 0.001).astype(np.float32), "rz": zero}
+        case = Case(f"ms_dynamic_lstm_{name}", "DynamicQuantizeLSTM", feeds, 3, domain=MS, hidden_size=units,
+                    direction="bidirectional" if directions == 2 else "forward", fixed=["w", "r", "b", "ws", "wz", "rs", "rz"])
+        case.threads = batch  # states of the samples of one thread are rounded by one scale
+
+
 def stacked():
     x = Numbers("stacked").f(4, 3)
     for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"):
@@ -161,6 +181,7 @@ def stacked():
 
 
 if __name__ == "__main__":
-    for each in (masked_pools, attention_lstms, four_bits, resizes, words, grams, stacked):
+    for each in (masked_pools, attention_lstms, four_bits, resizes, words, grams, byte_lstms,
+                 stacked):
         each()
     make_recorded.record(sys.argv[1:])

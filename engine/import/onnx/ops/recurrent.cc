@@ -245,7 +245,16 @@ Result<Values> LowerRecurrent(OnnxLowering& b) {
   ONCILLA_ASSIGN(RecurrentLayer layer, ReadRecurrentLayer(b));
   ValueId x = b.in(0);
   if (layer.bytes) {
-    ONCILLA_ASSIGN(layer.x, AddDynamicBytes(b, x, "x_bytes"));
+    // Steps that no sample has do not count for the range.
+    ValueId used = x;
+    if (b.has(4)) {
+      ONCILLA_ASSIGN(ValueId longest, b.Add("ReduceMax", ReduceAttrs{.keep_dims = true},
+                                            {b.in(4), b.Ints({0})}, "longest"));
+      ONCILLA_ASSIGN(longest, b.Cast(longest, DType::kI64, "longest_i64"));
+      ONCILLA_ASSIGN(longest, b.Add("Max", {}, {longest, b.Ints({1})}, "used_steps"));
+      ONCILLA_ASSIGN(used, b.Add("Slice", {}, {x, b.Ints({0}), longest, b.Ints({0})}, "x_used"));
+    }
+    ONCILLA_ASSIGN(layer.x, AddDynamicBytes(b, x, "x_bytes", used));
   }
   if (layer.batch_first) {
     ONCILLA_ASSIGN(x, b.Transpose(x, {1, 0, 2}, "steps_first"));
