@@ -11,7 +11,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 import make_recorded
-from make_recorded import MS, Case, Numbers, f32
+from make_recorded import ML, MS, Case, Numbers, f32
 
 
 def masked_pools():
@@ -169,6 +169,34 @@ def byte_lstms():
         case.threads = batch  # states of the samples of one thread are rounded by one scale
 
 
+def separators():
+    text = np.array(["abc def", "", "  x yy zzz", "1a2bb3 ccc", "a.b.c", "h\u00e9llo w\u00f6rld", "aaa", "no"], object)
+    for name, least, attrs in (
+            ("any", 1, {"separators": [" ", "."]}), ("pair", 1, {"separators": ["b", "\\w\\w"]}),
+            ("first", 1, {"separators": [" ", "^a"]}), ("last", 2, {"separators": [" ", "a$"]}),
+            ("others", 1, {"separators": ["[ ]", "[^a-c]"]}), ("longest", 1, {"separators": ["a|ab", " "]}),
+            ("letter", 1, {"separators": ["\u00e9", "\\W"]}), ("expression", 1, {"tokenexp": "a|ab"})):
+        Case("ms_tokenizer_pieces_" + name, "Tokenizer", {"x": text}, domain=MS, mark=0, mincharnum=least, pad_value="#",
+             **attrs)
+
+
+def one_score():
+    """Forests for two classes of which one is voted for."""
+    x = Numbers("one_score").f(9, 1)
+    stump = dict(nodes_treeids=[0, 0, 0, 1, 1, 1], nodes_nodeids=[0, 1, 2, 0, 1, 2], nodes_featureids=[0] * 6,
+                 nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"] * 2, nodes_values=[-0.5, 0, 0, 0.5, 0, 0],
+                 nodes_truenodeids=[1, 0, 0, 1, 0, 0], nodes_falsenodeids=[2, 0, 0, 2, 0, 0],
+                 class_treeids=[0, 0, 1, 1], class_nodeids=[1, 2, 1, 2])
+    for voted, signed, transform, base in ((0, 0, "SOFTMAX", ()), (0, 1, "SOFTMAX", (0.125,)), (0, 0, "SOFTMAX_ZERO", ()),
+                                           (0, 0, "NONE", (0.125, 0.25)), (0, 1, "LOGISTIC", (0.125, 0.25)),
+                                           (0, 1, "SOFTMAX", (0.125, 0.25)), (0, 0, "SOFTMAX_ZERO", (0.125, 0.25)),
+                                           (1, 0, "NONE", (0.125,)), (1, 1, "SOFTMAX", (0.125,))):
+        weights = [-0.5, 0.25, -0.125, 0.75] if signed else [0.125, 0.25, 0.0625, 0.5]
+        name = f"ml_tree_one_score_{voted}_{'signed' if signed else 'probable'}_{transform.lower()}_{len(base)}"
+        Case(name, "TreeEnsembleClassifier", {"x": x}, 2, domain=ML, classlabels_int64s=[5, 6], post_transform=transform,
+             class_ids=[voted] * 4, class_weights=weights, **stump, **({"base_values": list(base)} if base else {}))
+
+
 def stacked():
     x = Numbers("stacked").f(4, 3)
     for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"):
@@ -182,6 +210,6 @@ def stacked():
 
 if __name__ == "__main__":
     for each in (masked_pools, attention_lstms, four_bits, resizes, words, grams, byte_lstms,
-                 stacked):
+                 separators, one_score, stacked):
         each()
     make_recorded.record(sys.argv[1:])

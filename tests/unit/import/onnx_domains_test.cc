@@ -200,10 +200,12 @@ TEST_F(OnnxDomains, RefusesOneScoreForTwoClassesInFormsThatNobodyWrites) {
   };
   EXPECT_EQ(Run(Import(node(0), 21, {{kMl, 3}})), (std::vector<double>{0.75, 0.25}));
   EXPECT_EQ(Run(Import(node(1), 21, {{kMl, 3}})), (std::vector<double>{0, 0.25}));
-  EXPECT_SAYS(Refusal(node(0).String("post_transform", "SOFTMAX"), 21, {{kMl, 3}}),
-              "post_transform SOFTMAX");
-  EXPECT_SAYS(Refusal(node(0).Floats("base_values", {1, 2}), 21, {{kMl, 3}}), "2 base values");
-  EXPECT_SAYS(Refusal(node(1).Floats("base_values", {1}), 21, {{kMl, 3}}), "1 base values");
+  EXPECT_SAYS(Refusal(node(0).String("post_transform", "PROBIT"), 21, {{kMl, 3}}),
+              "post_transform PROBIT");
+  EXPECT_SAYS(Refusal(node(0).String("post_transform", "MOST"), 21, {{kMl, 3}}), "'MOST'");
+  EXPECT_SAYS(Refusal(node(0).Floats("base_values", {1, 2, 3}), 21, {{kMl, 3}}), "3 base values");
+  EXPECT_SAYS(Refusal(node(1).Floats("base_values", {1, 2}), 21, {{kMl, 3}}),
+              "base values of both");
   OnnxNodeText linear("LinearClassifier", {"x"}, {"l", "y"}, "n");
   linear.Domain(kMl)
       .Floats("coefficients", {1, 2, 3})

@@ -1,5 +1,6 @@
 // ONNX's ops on strings, and decoding of image files.
 #include "engine/import/onnx/lowering.h"
+#include "engine/ops/check.h"
 
 namespace oncilla {
 namespace {
@@ -174,20 +175,6 @@ Result<Values> LowerImageDecoder(OnnxLowering& b) {
   return One(b.Add("Reverse", {}, {rgb, b.Ints({-1})}));
 }
 
-// Whether an expression may match the control characters between words, or has to know where a word
-// ends. Errs on the side of yes.
-bool MayMatchAnything(std::string_view expression) {
-  for (size_t i = 0; i < expression.size(); ++i) {
-    const char c = expression[i];
-    if (c == '.' || c == '^' || c == '$') return true;
-    if (c != '\\' || ++i == expression.size()) continue;
-    const char escaped = expression[i];
-    const bool letter = (escaped >= 'a' && escaped <= 'z') || (escaped >= 'A' && escaped <= 'Z');
-    if (letter && std::string_view("sdwtnr").find(escaped) == std::string_view::npos) return true;
-  }
-  return false;
-}
-
 // The expression of a word in a text in which separators were replaced by control characters, and
 // how many separators there are to replace.
 struct WordForm {
@@ -212,11 +199,35 @@ Result<WordForm> ReadWordForm(OnnxLowering& b) {
   for (const Bytes& separator : separators) {
     if (separator.empty()) return InvalidArgument("one of several separators is empty");
     form.separators.emplace_back(separator);
-    if (form.separators.size() > 1 && MayMatchAnything(form.separators.back())) {
-      return Unsupported("with the separator '", form.separators.back(), "' behind others");
-    }
   }
   return form;
+}
+
+// Strings [n] with what an expression matches in their parts, between control characters, replaced
+// by such a character.
+Result<ValueId> SeparateParts(OnnxLowering& b, ValueId x, const std::string& expression,
+                              const std::string& name) {
+  const std::string mark = "\x1";
+  const ValueId by = b.Constant(Tensor::Strings({}, {mark}));
+  const SplitStringsAttrs cut = {.set = true, .skip_empty = true};
+  ONCILLA_ASSIGN(const Values split, b.AddAll(cut, {x, by}, name + "_split"));
+  ONCILLA_ASSIGN(const ValueId rows,
+                 b.Add(GatherAttrs{.axis = 1}, {split[0], b.Constant(Tensor::ScalarInt64(0))},
+                       name + "_rows"));
+  const ValueId what = b.Constant(Tensor::Strings({}, {expression}));
+  // ONNX Runtime drops a letter where a separator is empty.
+  const ValueId nothing = b.Constant(Tensor::Strings({}, {""}));
+  ONCILLA_ASSIGN(ValueId some, b.Add("RegexMatch", {}, {nothing, what}, name + "_is_empty"));
+  ONCILLA_ASSIGN(some, b.Add("Not", {}, {some}, name + "_is_something"));
+  const ValueId text = b.Constant(
+      Tensor::Strings({}, {StrCat("the separator '", expression, "' matches nothing at all")}));
+  ONCILLA_TRY(b.AddAll(AssertAttrs{}, {some, text, nothing}, name + "_check").status());
+  ONCILLA_ASSIGN(const ValueId parts,
+                 b.Add(RegexReplaceAttrs{.longest = true}, {split[1], what, by}, name + "_parts"));
+  ONCILLA_ASSIGN(const ValueId size, b.Sizes(x, 0, 1, name + "_size"));
+  ONCILLA_ASSIGN(const ValueId count, b.ToScalar(size, name + "_count"));
+  return b.Add("SegmentJoin", JoinStringsAttrs{.separator = mark}, {parts, rows, count},
+               name + "_separated");
 }
 
 // com.microsoft's Tokenizer: the matches of an expression in each string, or what separators leave,
@@ -233,11 +244,13 @@ Result<Values> LowerTokenizer(OnnxLowering& b) {
     return b.Constant(Tensor::Strings({}, {std::move(value)}));
   };
   const auto replace = [&](ValueId x, std::string what, const char* by, const char* name) {
-    return b.Add("RegexReplace", {}, {x, text(std::move(what)), text(by)}, name);
+    const RegexReplaceAttrs attrs = {.longest = true};
+    return b.Add(attrs, {x, text(std::move(what)), text(by)}, name);
   };
   ONCILLA_ASSIGN(ValueId x, b.Add(ReshapeAttrs{}, {b.in(0), b.Ints({-1})}, "flat"));
-  for (const std::string& separator : form.separators) {
-    ONCILLA_ASSIGN(x, replace(x, separator, "\x1", "separated"));
+  for (size_t i = 0; i < form.separators.size(); ++i) {
+    // Each looks at what those before it leave, piece by piece.
+    ONCILLA_ASSIGN(x, SeparateParts(b, x, form.separators[i], StrCat("separator", i)));
   }
   ONCILLA_ASSIGN(x, replace(x, form.expression, "\x2\\0\x3", "marked"));
   if (least > 1) {
