@@ -1,6 +1,7 @@
-// com.microsoft's products with weights of four bits in formats of other libraries, which are
-// unpacked while importing: bitsandbytes' and that of old models of ONNX Runtime (MatMulFpQ4).
+// com.microsoft's products with weights of four bits in formats of their own: bitsandbytes', which
+// are unpacked while importing, and that of old models of ONNX Runtime (MatMulFpQ4).
 #include "engine/import/onnx/lowering.h"
+#include "engine/ops/math/packed.h"
 
 namespace oncilla {
 namespace {
@@ -61,9 +62,26 @@ Result<Values> LowerMatMulBnb4(OnnxLowering& b) {
   return One(b.Add(MatMulAttrs{.transpose_b = transposed}, {b.in(0), weights}));
 }
 
+// Bytes [n, 16], each with numbers i and i + 16 of 32, as bytes with numbers 2 i and 2 i + 1.
+Result<ValueId> NeighboursInPairs(OnnxLowering& b, ValueId bytes) {
+  ONCILLA_ASSIGN(const ValueId four, b.Scalar(DType::kU8, 4));
+  ONCILLA_ASSIGN(const ValueId mask, b.Scalar(DType::kU8, 15));
+  ONCILLA_ASSIGN(const ValueId upper, b.Add("ShiftRight", {}, {bytes, four}, "upper"));
+  ONCILLA_ASSIGN(const ValueId lower, b.Add("BitAnd", {}, {bytes, mask}, "lower"));
+  ONCILLA_ASSIGN(ValueId x, b.Add(ConcatAttrs{.axis = 1}, {lower, upper}, "numbers"));
+  ONCILLA_ASSIGN(x, b.Add(ReshapeAttrs{}, {x, b.Ints({-1, 16, 2})}, "neighbours"));
+  ONCILLA_ASSIGN(const ValueId one,
+                 b.Add("Slice", {}, {x, b.Ints({0}), b.Ints({1}), b.Ints({2})}, "first_ones"));
+  ONCILLA_ASSIGN(ValueId other,
+                 b.Add("Slice", {}, {x, b.Ints({1}), b.Ints({2}), b.Ints({2})}, "second_ones"));
+  ONCILLA_ASSIGN(other, b.Add("ShiftLeft", {}, {other, four}, "second_halves"));
+  return b.Add("BitOr", {}, {one, other}, "neighbours_in_pairs");
+}
+
 // Weights [K, N] as a list of blocks of 32 numbers down a column, one column after the other: a
 // factor of four bytes, with blk_quant_type 1 a zero point, and 16 bytes with the first 16 numbers
-// in their lower halves, the others in the upper ones. They are unpacked while importing.
+// in their lower halves, the others in the upper ones. They are packed in another order while
+// importing.
 Result<Values> LowerMatMulFpQ4(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t kind, b.Int("blk_quant_type", 1));
   ONCILLA_ASSIGN(const std::vector<int64_t> sizes, b.KnownInts(2, "the matrix's shape"));
@@ -85,28 +103,21 @@ Result<Values> LowerMatMulFpQ4(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId factor_bytes, part(list, 0, kScale, "factor_bytes"));
   ONCILLA_ASSIGN(ValueId factors,
                  b.Add("Bitcast", BitcastAttrs{.to = DType::kF32}, {factor_bytes}, "factors"));
-  ONCILLA_ASSIGN(factors, b.Unsqueeze(factors, {1}, "factors_upright"));
-  ONCILLA_ASSIGN(const ValueId pairs, part(list, first, bytes, "pairs"));
-  ONCILLA_ASSIGN(const ValueId four, b.Scalar(DType::kU8, 4));
-  ONCILLA_ASSIGN(const ValueId mask, b.Scalar(DType::kU8, 15));
-  ONCILLA_ASSIGN(const ValueId upper, b.Add("ShiftRight", {}, {pairs, four}, "upper"));
-  ONCILLA_ASSIGN(const ValueId lower, b.Add("BitAnd", {}, {pairs, mask}, "lower"));
-  ONCILLA_ASSIGN(ValueId x, b.Add(ConcatAttrs{.axis = 1}, {lower, upper}, "numbers"));
-  ONCILLA_ASSIGN(x, b.Cast(x, DType::kF32, "numbers_real"));
-  ValueId zero = kNoValue;
-  if (kind == 0) {
-    ONCILLA_ASSIGN(zero, b.Scalar(DType::kF32, 8));
-  } else {
-    ONCILLA_ASSIGN(zero, part(list, kScale, first, "zero_points"));
-    ONCILLA_ASSIGN(zero, b.Cast(zero, DType::kF32, "zeros_real"));
+  ONCILLA_ASSIGN(factors,
+                 b.Add(ReshapeAttrs{}, {factors, b.Ints({columns, blocks})}, "factors_by_column"));
+  ONCILLA_ASSIGN(const ValueId bytes_of_pairs, part(list, first, bytes, "pairs"));
+  ONCILLA_ASSIGN(const ValueId pairs, NeighboursInPairs(b, bytes_of_pairs));
+  const ValueId shape = b.Ints({columns, blocks, kBlock / 2});
+  ONCILLA_ASSIGN(const ValueId weights, b.Add(ReshapeAttrs{}, {pairs, shape}, "weights"));
+  Values inputs = {b.in(0), weights, factors};
+  if (kind != 0) {
+    ONCILLA_ASSIGN(ValueId zeros, part(list, kScale, first, "zero_points"));
+    ONCILLA_ASSIGN(zeros, b.Cast(zeros, DType::kF32, "zeros_real"));
+    ONCILLA_ASSIGN(zeros, b.Add(ReshapeAttrs{}, {zeros, b.Ints({columns, blocks})}, "zeros"));
+    inputs.push_back(zeros);
   }
-  ONCILLA_ASSIGN(x, b.Add("Sub", {}, {x, zero}, "moved"));
-  ONCILLA_ASSIGN(x, b.Add("Mul", {}, {x, factors}, "scaled"));
-  ONCILLA_ASSIGN(x, b.Add(ReshapeAttrs{}, {x, b.Ints({columns, blocks * kBlock})}, "columns"));
-  if (depth != blocks * kBlock) {
-    ONCILLA_ASSIGN(x, part(x, 0, depth, "without_rest"));
-  }
-  return One(b.Add(MatMulAttrs{.transpose_b = true}, {b.in(0), x}));
+  const MatMulPackedAttrs attrs = {.bits = 4, .block = kBlock, .depth = depth};
+  return One(b.Add(attrs, std::move(inputs)));
 }
 
 constexpr OnnxOpRow kRows[] = {
