@@ -28,6 +28,8 @@ CASES = {}
 class Case:
     """One node: inputs by name (None: left out; fixed: stored in the model), attributes, outputs."""
 
+    threads = 0  # of ONNX Runtime, where its answer depends on them
+
     def __init__(self, name, op, inputs, outputs=1, domain="", opset=21, fixed=(), reference=False, answers=None,
                  shown=None, **attrs):
         self.name, self.op, self.domain, self.opset = name, op, domain, opset
@@ -65,6 +67,7 @@ class Case:
         else:
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 3
+            options.intra_op_num_threads = self.threads
             session = onnxruntime.InferenceSession(model.SerializeToString(), options,
                                                    providers=["CPUExecutionProvider"])
             answers = session.run(shown, feeds)

@@ -314,6 +314,15 @@ Status ScatterElements(const ScatterElementsAttrs& attrs, const Args& args) {
   return Status();
 }
 
+// A sum of strings is one behind the other; they have no other reductions.
+void SetString(const std::string& reduction, std::string& to, const std::string& update) {
+  if (reduction == "add") {
+    to += update;
+  } else {
+    to = update;
+  }
+}
+
 Result<std::vector<Tensor>> ScatterElementsStrings(const ScatterElementsAttrs& attrs,
                                                    const NodeView&, std::span<const Tensor> in) {
   ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, in[0].shape().rank()));
@@ -321,7 +330,8 @@ Result<std::vector<Tensor>> ScatterElementsStrings(const ScatterElementsAttrs& a
                  ElementIndices(in[1].bytes().data(), in[0].desc(), in[1].desc(), axis));
   std::vector<std::string> out = in[0].strings();
   ForElements(in[0].shape(), in[1].shape(), axis, at, nullptr, [&](int64_t place, int64_t i) {
-    out[static_cast<size_t>(place)] = in[2].strings()[static_cast<size_t>(i)];
+    SetString(attrs.reduction, out[static_cast<size_t>(place)],
+              in[2].strings()[static_cast<size_t>(i)]);
   });
   return std::vector<Tensor>{Tensor::Strings(in[0].shape(), std::move(out))};
 }
@@ -349,8 +359,9 @@ Result<std::vector<Tensor>> ScatterNDStrings(const ScatterNDAttrs& attrs, const 
   std::vector<std::string> out = in[0].strings();
   auto update = in[2].strings().begin();
   for (int64_t start : slices.starts) {
-    std::copy_n(update, slices.size, out.begin() + start);
-    update += slices.size;
+    for (int64_t i = 0; i < slices.size; ++i, ++update) {
+      SetString(attrs.reduction, out[static_cast<size_t>(start + i)], *update);
+    }
   }
   return std::vector<Tensor>{Tensor::Strings(in[0].shape(), std::move(out))};
 }

@@ -506,7 +506,7 @@ const KernelRow kRows[] = {
     HostRow<ListLength>("ListLength", kStorable),
     HostRow<ListPop>("ListPop", kStorable),
     HostRow<ListPush>("ListPush", kStorable),
-    HostRow<ListReserve>("ListReserve", kIntegers),
+    HostRow<ListReserve>("ListReserve", kStorable),
     HostRow<ListResize>("ListResize", kStorable),
     HostRow<ListScatter>("ListScatter", kStorable),
     HostRow<ListSet>("ListSet", kStorable),

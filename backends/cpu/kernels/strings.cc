@@ -1,5 +1,7 @@
 // Joining, splitting, counting and matching strings: host functions.
 
+#include "backends/cpu/text/strings.h"
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -7,7 +9,6 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/indices.h"
 #include "backends/cpu/text/patterns.h"
-#include "backends/cpu/text/strings.h"
 #include "engine/ops/broadcast.h"
 #include "engine/ops/data/strings.h"
 #include "engine/tensor/dispatch.h"
@@ -392,7 +393,7 @@ Result<std::string> Replaced(const Pattern& pattern, const std::string& text,
 }
 
 Tensors RegexReplace(const RegexReplaceAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
-  ONCILLA_ASSIGN(const Pattern pattern, Pattern::Compile(in[1].strings()[0]));
+  ONCILLA_ASSIGN(const Pattern pattern, Pattern::Compile(in[1].strings()[0], attrs.longest));
   const std::string& rewrite = in[2].strings()[0];
   ONCILLA_TRY(pattern.CheckRewrite(rewrite));
   Growth growth;

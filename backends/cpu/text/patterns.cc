@@ -10,10 +10,11 @@ constexpr size_t kErrorBytes = 1024;
 
 }  // namespace
 
-Result<Pattern> Pattern::Compile(const std::string& pattern) {
+Result<Pattern> Pattern::Compile(const std::string& pattern, bool longest) {
   ONCILLA_ASSIGN(const PatternFunctions* functions, FindPatternFunctions());
   char error[kErrorBytes];
-  void* const regex = functions->compile(pattern.data(), pattern.size(), error, sizeof(error));
+  void* const regex =
+      functions->compile(pattern.data(), pattern.size(), longest, error, sizeof(error));
   if (regex == nullptr) return InvalidArgument("Invalid pattern: ", pattern, ", error: ", error);
   return Pattern(functions, regex);
 }

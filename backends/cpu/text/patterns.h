@@ -19,8 +19,8 @@ namespace oncilla::cpu {
 class Pattern {
  public:
   // InvalidArgument in TensorFlow's words for what is no pattern; Unimplemented when the module is
-  // not there.
-  static Result<Pattern> Compile(const std::string& pattern);
+  // not there. Alternatives are taken in order, or with `longest` by length.
+  static Result<Pattern> Compile(const std::string& pattern, bool longest = false);
 
   // Whether the whole text matches.
   bool Matches(std::string_view text) const;

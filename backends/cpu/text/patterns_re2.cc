@@ -17,8 +17,10 @@ void CopyText(const std::string& from, char* to, size_t size) {
   to[count] = 0;
 }
 
-void* Compile(const char* text, size_t size, char* error, size_t error_size) {
-  auto regex = std::make_unique<RE2>(re2::StringPiece(text, size), RE2::Quiet);
+void* Compile(const char* text, size_t size, bool longest, char* error, size_t error_size) {
+  RE2::Options options(RE2::Quiet);
+  options.set_longest_match(longest);
+  auto regex = std::make_unique<RE2>(re2::StringPiece(text, size), options);
   if (regex->ok()) return regex.release();
   CopyText(regex->error(), error, error_size);
   return nullptr;

@@ -8,8 +8,9 @@ extern "C" {
 
 struct PatternFunctions {
   int version;  // kPatternFunctions of those who made it
-  // Null when `text` is no pattern; `error` then gets why, as a C string.
-  void* (*compile)(const char* text, size_t size, char* error, size_t error_size);
+  // Null when `text` is no pattern; `error` then gets why, as a C string. Of the matches at a place
+  // it finds the one of the first alternative, or with `longest` the longest.
+  void* (*compile)(const char* text, size_t size, bool longest, char* error, size_t error_size);
   void (*free)(void* regex);
   // The first match at `from` or later; with `whole` one that is all of the text. Gives `count`
   // groups as begin and size; begin is null where a group takes no part.
@@ -19,7 +20,7 @@ struct PatternFunctions {
                         size_t error_size);
 };
 
-inline constexpr int kPatternFunctions = 1;
+inline constexpr int kPatternFunctions = 2;
 inline constexpr size_t kMostPatternGroups = 10;  // \0 to \9
 
 [[gnu::visibility("default")]] const PatternFunctions* oncilla_pattern_functions();

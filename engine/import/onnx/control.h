@@ -6,7 +6,8 @@
 
 namespace oncilla {
 
-// If, Loop, Scan and SequenceMap of ai.onnx, and FlexAttention of ai.onnx.preview with graphs.
+// If, Loop, Scan and SequenceMap of ai.onnx, FlexAttention of ai.onnx.preview with graphs, and
+// AttnLSTM of com.microsoft, which is a loop here.
 bool IsOnnxControl(const OnnxNode& node);
 
 // One of those, in the builder's scope. `inputs` are kNoValue where none is given.
@@ -14,6 +15,7 @@ Result<Values> LowerOnnxControl(OnnxBuilder& builder, const OnnxNode& node, int6
                                 Values inputs);
 
 Result<Values> LowerOnnxFlexAttention(OnnxBuilder& builder, OnnxLowering& b);
+Result<Values> LowerOnnxAttnLstm(OnnxBuilder& builder, const OnnxNode& node, OnnxLowering& b);
 
 // Graphs of a node, lowered for the values that they capture.
 class OnnxSubgraphs {

@@ -120,7 +120,10 @@ Status CheckUpdates(std::string_view reduction, std::span<const Fact> in) {
   if (in[2].dtype != in[0].dtype) {
     return InvalidArgument("updates are ", in[2].dtype, ", not ", in[0].dtype);
   }
-  if (r != Reduction::kNone) ONCILLA_TRY(RequireNumber(in[0], "what is combined"));
+  const bool joined = r == Reduction::kAdd && in[0].dtype == DType::kString;
+  if (r != Reduction::kNone && !joined) {
+    ONCILLA_TRY(RequireNumber(in[0], "what is combined"));
+  }
   return Status();
 }
 

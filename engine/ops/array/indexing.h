@@ -78,7 +78,7 @@ struct GatherNDAttrs {
 
 // ScatterElements and ScatterND(x, indices, updates): x with the updates put where GatherElements
 // or GatherND with these indices would read, in order; the last one wins where two meet and
-// reduction is none.
+// reduction is none. Strings have add alone, which joins them.
 enum class Reduction { kNone, kAdd, kMul, kMax, kMin };
 Result<Reduction> ParseReduction(std::string_view text);
 struct ScatterElementsAttrs {

@@ -103,8 +103,12 @@ struct HashStringsAttrs {
 // RegexReplace(x, pattern[], rewrite[]), RegexMatch(x, pattern[]) -> bool of whole strings: RE2's
 // syntax.
 struct RegexReplaceAttrs {
-  bool all = true;  // else the first match only
-  void Fields(auto&& field) { field("all", all); }
+  bool all = true;       // else the first match only
+  bool longest = false;  // alternatives by length, else in order
+  void Fields(auto&& field) {
+    field("all", all);
+    field("longest", longest);
+  }
 };
 
 // StringNGrams(x[n], splits) -> strings, their splits: of each row as many neighbours as `widths`

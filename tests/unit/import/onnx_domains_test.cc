@@ -200,10 +200,12 @@ TEST_F(OnnxDomains, RefusesOneScoreForTwoClassesInFormsThatNobodyWrites) {
   };
   EXPECT_EQ(Run(Import(node(0), 21, {{kMl, 3}})), (std::vector<double>{0.75, 0.25}));
   EXPECT_EQ(Run(Import(node(1), 21, {{kMl, 3}})), (std::vector<double>{0, 0.25}));
-  EXPECT_SAYS(Refusal(node(0).String("post_transform", "SOFTMAX"), 21, {{kMl, 3}}),
-              "post_transform SOFTMAX");
-  EXPECT_SAYS(Refusal(node(0).Floats("base_values", {1, 2}), 21, {{kMl, 3}}), "2 base values");
-  EXPECT_SAYS(Refusal(node(1).Floats("base_values", {1}), 21, {{kMl, 3}}), "1 base values");
+  EXPECT_SAYS(Refusal(node(0).String("post_transform", "PROBIT"), 21, {{kMl, 3}}),
+              "post_transform PROBIT");
+  EXPECT_SAYS(Refusal(node(0).String("post_transform", "MOST"), 21, {{kMl, 3}}), "'MOST'");
+  EXPECT_SAYS(Refusal(node(0).Floats("base_values", {1, 2, 3}), 21, {{kMl, 3}}), "3 base values");
+  EXPECT_SAYS(Refusal(node(1).Floats("base_values", {1, 2}), 21, {{kMl, 3}}),
+              "base values of both");
   OnnxNodeText linear("LinearClassifier", {"x"}, {"l", "y"}, "n");
   linear.Domain(kMl)
       .Floats("coefficients", {1, 2, 3})
@@ -231,6 +233,44 @@ TEST_F(OnnxDomains, RefusesAttentionThatCannotBe) {
       "left_window_size");
   EXPECT_SAYS(refusal(OnnxNodeText("Attention", {"q", "k", "v", "", "k", "v", "n"}, {"y"}), 24),
               "does not go together with past_key");
+}
+
+TEST_F(OnnxDomains, RefusesPoolsAndLoopsOfMicrosoftThatCannotBe) {
+  const auto refusal = [&](const OnnxNodeText& node) {
+    OnnxGraphText graph;
+    graph.Input("x", {1, 2, 4, 4}).Input("mask", {1, 1, 4, 4}, 6).Input("small", {1, 1, 4, 3}, 6);
+    graph.Input("t", {2, 3, 4}).Input("w", {1, 8, 5}).Input("r", {1, 8, 2}).Input("v", {1, 5});
+    graph.Input("b", {40}, 2).Output("y", {});
+    graph.Node(node);
+    const auto module = ImportGraph(graph, 21, {{kMicrosoft, 1}});
+    EXPECT_FALSE(module.ok());
+    return Message(module.status());
+  };
+  const auto pool = [](const char* mask, const std::vector<int64_t>& kernel) {
+    OnnxNodeText node("MaxpoolWithMask", {"x", mask}, {"y"}, "n");
+    node.Domain(kMicrosoft).Ints("kernel_shape", kernel);
+    return node;
+  };
+  EXPECT_SAYS(refusal(pool("small", {2, 2})), "the mask is [1,1,4,3], the input [1,2,4,4]");
+  EXPECT_SAYS(refusal(pool("mask", {2, -2})), "kernel_shape holds -2");
+  EXPECT_SAYS(refusal(pool("mask", {int64_t{1} << 40, int64_t{1} << 40})), "with windows of");
+  EXPECT_SAYS(refusal(pool("mask", {2, 2}).Ints("pads", {2, 0, 0, 0})), "pads holds 2");
+  EXPECT_SAYS(
+      refusal(pool("mask", {1, 1}).Ints("strides", {3, 1}).String("auto_pad", "SAME_UPPER")),
+      "a stride of 3 and a window of 1");
+  const auto lstm = [](const std::vector<std::string>& inputs) {
+    OnnxNodeText node("AttnLSTM", inputs, {"y"}, "n");
+    node.Domain(kMicrosoft);
+    return node;
+  };
+  EXPECT_SAYS(refusal(lstm({"t", "w"})), "input 2 is missing");
+  EXPECT_SAYS(refusal(lstm({"t", "w", "r", "", "", "", "", "", "w", "w", "v"})),
+              "input 11 is missing");
+  EXPECT_SAYS(refusal(lstm({"t", "w", "r", "", "", "", "", "", "w", "w", "v", "x"})),
+              "input 11 has the rank 4, not 3");
+  EXPECT_SAYS(refusal(lstm({"t", "w", "r", "", "", "", "", "", "w", "r", "v", "t"})), "along axis");
+  EXPECT_SAYS(refusal(OnnxNodeText("MatMulFpQ4", {"t", "b", "b"}, {"y"}, "n").Domain(kMicrosoft)),
+              "the matrix's shape");
 }
 
 }  // namespace

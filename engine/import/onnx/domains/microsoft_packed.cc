@@ -114,61 +114,6 @@ Result<Values> LowerMatMulNBits(OnnxLowering& b) {
   return One(b.Add("Add", {}, {y, b.in(5)}));
 }
 
-// The values of the 4-bit codes of bitsandbytes: FP4 (a sign, then 0, 1/192, 2/3, ..), and NF4,
-// quantiles of the normal distribution.
-constexpr float kBnb4Tables[2][16] = {
-    {0.0f, 5.208333333e-03f, 0.66666667f, 1.0f, 0.33333333f, 0.5f, 0.16666667f, 0.25f, -0.0f,
-     -5.208333333e-03f, -0.66666667f, -1.0f, -0.33333333f, -0.5f, -0.16666667f, -0.25f},
-    {-1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f,
-     -0.28444138169288635f, -0.18477343022823334f, -0.09105003625154495f, 0.0f,
-     0.07958029955625534f, 0.16093020141124725f, 0.24611230194568634f, 0.33791524171829224f,
-     0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f}};
-
-// Weights [N, K] as pairs of 4-bit codes, the first in the upper half of a byte. Each `block_size`
-// consecutive codes, which may span several rows, share a factor. They are unpacked by nodes that
-// constant folding removes.
-Result<Values> LowerMatMulBnb4(OnnxLowering& b) {
-  b.Ignore("training_mode");
-  ONCILLA_ASSIGN(const int64_t depth, b.NeedInt("K"));
-  ONCILLA_ASSIGN(const int64_t columns, b.NeedInt("N"));
-  ONCILLA_ASSIGN(const int64_t block, b.NeedInt("block_size"));
-  ONCILLA_ASSIGN(const int64_t kind, b.NeedInt("quant_type"));
-  ONCILLA_ASSIGN(const bool transposed, b.Flag("transB", true));
-  constexpr int64_t kMost = int64_t{1} << 30;
-  if (depth < 1 || depth > kMost || columns < 1 || columns > kMost || block < 2 || block > kMost ||
-      block % 2 != 0 || (kind != 0 && kind != 1)) {
-    return InvalidArgument("K ", depth, ", N ", columns, ", block_size ", block, ", quant_type ",
-                           kind);
-  }
-  const int64_t count = depth * columns, blocks = (count + block - 1) / block;
-  ONCILLA_ASSIGN(const ValueId bytes, Shaped(b, b.in(1), {(count + 1) / 2, 1}, "bytes"));
-  ONCILLA_ASSIGN(const ValueId four, b.Scalar(DType::kU8, 4));
-  ONCILLA_ASSIGN(const ValueId mask, b.Scalar(DType::kU8, 15));
-  ONCILLA_ASSIGN(const ValueId upper, b.Add("ShiftRight", {}, {bytes, four}, "upper"));
-  ONCILLA_ASSIGN(const ValueId lower, b.Add("BitAnd", {}, {bytes, mask}, "lower"));
-  ONCILLA_ASSIGN(ValueId places, b.Add(ConcatAttrs{.axis = 1}, {upper, lower}, "pairs"));
-  ONCILLA_ASSIGN(places, b.Add(ReshapeAttrs{}, {places, b.Ints({-1})}, "places"));
-  // Pad the last block to its full size.
-  const int64_t more = blocks * block - (count + 1) / 2 * 2;
-  if (more > 0) {
-    ONCILLA_ASSIGN(places, b.Add("Pad", {}, {places, b.Ints({0, more})}, "places_of_blocks"));
-  }
-  ONCILLA_ASSIGN(places, b.Add(ReshapeAttrs{}, {places, b.Ints({blocks, block})}, "blocks"));
-  ONCILLA_ASSIGN(places, b.Cast(places, DType::kI32, "block_places"));
-  const ValueId table = b.Constant(Tensor::Of<float>(DType::kF32, {16}, kBnb4Tables[kind]));
-  ONCILLA_ASSIGN(ValueId weights, b.Add("Gather", {}, {table, places}, "numbers"));
-  ONCILLA_ASSIGN(weights, b.Cast(weights, b.dtype(), "numbers_in_type"));
-  ONCILLA_ASSIGN(const ValueId most, Shaped(b, b.in(2), {blocks, 1}, "factors"));
-  ONCILLA_ASSIGN(weights, b.Add("Mul", {}, {weights, most}, "scaled"));
-  ONCILLA_ASSIGN(weights, b.Add(ReshapeAttrs{}, {weights, b.Ints({-1})}, "in_one"));
-  if (blocks * block != count) {
-    ONCILLA_ASSIGN(weights, b.Add("Slice", {}, {weights, b.Ints({0}), b.Ints({count}), b.Ints({0})},
-                                  "without_rest"));
-  }
-  ONCILLA_ASSIGN(weights, b.Add(ReshapeAttrs{}, {weights, b.Ints({columns, depth})}, "weights"));
-  return One(b.Add(MatMulAttrs{.transpose_b = transposed}, {b.in(0), weights}));
-}
-
 // Converts x of a 4-bit type to bytes; leaves bytes as they are.
 Result<ValueId> AsBytes(OnnxLowering& b, ValueId x, const std::string& name) {
   const DType dtype = b.fact(x).dtype;
@@ -536,7 +481,6 @@ Result<Values> RefuseDevicePacking(OnnxLowering&) {
 
 constexpr OnnxOpRow kRows[] = {
     {"GatherBlockQuantized", 1, kNewestOnnxMicrosoft, 3, "", LowerGatherBlockQuantized},
-    {"MatMulBnb4", 1, kNewestOnnxMicrosoft, 3, "", LowerMatMulBnb4},
     {"MatMulNBits", 1, kNewestOnnxMicrosoft, 3, "", LowerMatMulNBits},
     {"MoE", 1, kNewestOnnxMicrosoft, 3, "", LowerMoe},
     {"QMoE", 1, kNewestOnnxMicrosoft, 4, "", LowerQMoe},

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "engine/import/onnx/lowering.h"
+#include "engine/ops/check.h"
 
 namespace oncilla {
 namespace {
@@ -36,6 +37,9 @@ Result<NGrams> ReadNGrams(OnnxLowering& b, const NGramInputs& at) {
   ONCILLA_ASSIGN(const int64_t padding, b.NeedInt("pad_id"));
   ONCILLA_ASSIGN(grams.resets, b.Flag("reset_on_eos", false));
   constexpr int64_t kMostSize = 64, kMostHeads = int64_t{1} << 16;
+  if (b.dtype() == DType::kI32 && padding != static_cast<int32_t>(padding)) {
+    return InvalidArgument("pad_id is ", padding, " for tokens of i32");
+  }
   if (grams.most < 2 || grams.most > kMostSize || grams.heads < 1 || grams.heads > kMostHeads) {
     return InvalidArgument("max_ngram_size is ", grams.most, ", n_head_per_ngram ", grams.heads);
   }
@@ -57,6 +61,9 @@ Result<ValueId> AddHashes(OnnxLowering& b, const NGrams& grams,
                           const std::function<Result<ValueId>(int64_t k)>& cut) {
   ValueId mix = kNoValue, ended = kNoValue;
   Values hashes;
+  // Lists of another length fail here rather than being cut or stretched.
+  const ValueId count = b.Ints({grams.history() * grams.heads});
+  ONCILLA_ASSIGN(const ValueId all_sizes, b.Add(ReshapeAttrs{}, {b.in(2), count}, "all_sizes"));
   for (int64_t k = 0; k < grams.most; ++k) {
     const auto name = [&](const char* what) { return StrCat(what, k); };
     const auto join = [&](ValueId more) -> Status {
@@ -87,15 +94,17 @@ Result<ValueId> AddHashes(OnnxLowering& b, const NGrams& grams,
     }
     ONCILLA_ASSIGN(mix, b.Add("BitXor", {}, {mix, product}, name("mix")));
     ONCILLA_ASSIGN(const ValueId each, b.Unsqueeze(mix, {-1}, name("mix_of_heads")));
-    ONCILLA_ASSIGN(const ValueId sizes, Part(b, b.in(2), (k - 1) * grams.heads, k * grams.heads, 0,
-                                             name("vocabularies")));
+    ONCILLA_ASSIGN(const ValueId sizes, Part(b, all_sizes, (k - 1) * grams.heads, k * grams.heads,
+                                             0, name("vocabularies")));
     ONCILLA_ASSIGN(const ValueId hash, b.Add("FloorMod", {}, {each, sizes}, name("hash")));
     hashes.push_back(hash);
   }
   const bool moved = b.has(grams.at.offsets);
   ONCILLA_ASSIGN(ValueId y, b.Add(ConcatAttrs{.axis = -1}, hashes, moved ? "hashes" : ""));
   if (moved) {
-    ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, b.in(grams.at.offsets)}));
+    ONCILLA_ASSIGN(const ValueId offsets,
+                   b.Add(ReshapeAttrs{}, {b.in(grams.at.offsets), count}, "offsets"));
+    ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, offsets}));
   }
   return y;
 }
@@ -151,36 +160,113 @@ class PackedTokens {
     ONCILLA_ASSIGN(tokens.bounds_, b.Cast(b.in(kBounds), DType::kI64, "bounds"));
     ONCILLA_ASSIGN(tokens.ends_, Part(b, tokens.bounds_, 1, kEnd, 0, "ends"));
     ONCILLA_ASSIGN(tokens.starts_, Part(b, tokens.bounds_, 0, -1, 0, "starts"));
-    if (b.has(grams.at.past)) {
-      ONCILLA_ASSIGN(tokens.past_,
-                     b.Add(ReshapeAttrs{}, {b.in(grams.at.past), b.Ints({-1})}, "history"));
+    ONCILLA_TRY(tokens.CheckBounds());
+    tokens.ids_.own = b.in(0);
+    tokens.ids_.fill = grams.fill;
+    tokens.segments_.own = b.in(grams.at.segments);
+    for (auto& [list, input, name] :
+         {std::tuple<List&, size_t, const char*>{tokens.ids_, grams.at.past, "history"},
+          {tokens.segments_, kPastSegments, "segment_history"}}) {
+      if (!b.has(input)) continue;
+      ONCILLA_ASSIGN(const ValueId requests, b.Sizes(tokens.starts_, 0, 1, StrCat(name, "_rows")));
+      ONCILLA_ASSIGN(const ValueId sizes,
+                     b.Add(ConcatAttrs{.axis = 0}, {requests, b.Ints({grams.history()})},
+                           StrCat(name, "_sizes")));
+      ONCILLA_ASSIGN(const ValueId rows,
+                     b.Add(ReshapeAttrs{}, {b.in(input), sizes}, StrCat(name, "_of_requests")));
+      ONCILLA_ASSIGN(list.past, b.Add(ReshapeAttrs{}, {rows, b.Ints({-1})}, name));
     }
     return tokens;
   }
-  // For each token, the token k positions before it in its request.
-  Result<ValueId> Before(int64_t k) {
-    if (k == 0) return b_.in(0);
-    ONCILLA_TRY(FindPlaces());
-    ONCILLA_ASSIGN(const ValueId back,
-                   b_.Add("Sub", {}, {local_, b_.Ints({k})}, StrCat("back", k)));
-    return At(back, start_, request_, StrCat("token", k));
+  // For each token, the one k places before it in its request.
+  Result<ValueId> Before(int64_t k) { return Before(ids_, k, StrCat("token", k)); }
+  // Whether a segment ends behind the token k places before each, and before the next one.
+  Result<ValueId> SegmentEnds(int64_t k) {
+    if (segments_.own == kNoValue) return kNoValue;
+    ONCILLA_ASSIGN(const ValueId there, Before(segments_, k, StrCat("segment_there", k)));
+    ONCILLA_ASSIGN(const ValueId behind, Before(segments_, k - 1, StrCat("segment_behind", k)));
+    return b_.Add("NotEqual", {}, {there, behind}, StrCat("border", k));
   }
-  // The last tokens of each request, which the next call takes as its history.
-  Result<ValueId> Last() {
-    ONCILLA_ASSIGN(ValueId back, b_.Add("Sub", {}, {ends_, starts_}, "lengths"));
-    ONCILLA_ASSIGN(back, b_.Unsqueeze(back, {1}, "length_of_places"));
-    std::vector<int64_t> places;
-    for (int64_t j = 0; j < grams_.history(); ++j) places.push_back(j - grams_.history());
-    ONCILLA_ASSIGN(back, b_.Add("Add", {}, {back, b_.Ints(std::move(places))}, "last_places"));
-    ONCILLA_ASSIGN(const ValueId start, b_.Unsqueeze(starts_, {1}, "start_of_places"));
-    ONCILLA_ASSIGN(ValueId request, Count(starts_, "requests"));
-    ONCILLA_ASSIGN(request, b_.Unsqueeze(request, {1}, "request_of_places"));
-    return At(back, start, request, "present_ids");
+  // The last tokens of each request, and their segments.
+  Result<ValueId> Last() { return Last(ids_, "present_ids"); }
+  Result<ValueId> LastSegments() { return Last(segments_, "present_segment_ids"); }
+  // The last tokens after each of the first `most` ones of each request, as far as the request has
+  // so many and `counts` asks for them; the rest is `padding`: [requests, most, history].
+  Result<ValueId> LastOfBeginnings(int64_t most, ValueId counts, ValueId padding) {
+    ONCILLA_ASSIGN(ValueId lengths, b_.Add("Sub", {}, {ends_, starts_}, "state_lengths"));
+    ONCILLA_ASSIGN(const ValueId requests, b_.Sizes(starts_, 0, 1, "state_request_count"));
+    ONCILLA_ASSIGN(ValueId wanted, b_.Add(ReshapeAttrs{}, {counts, requests}, "state_count_list"));
+    ONCILLA_ASSIGN(wanted, b_.Cast(wanted, DType::kI64, "state_counts"));
+    ONCILLA_ASSIGN(wanted, b_.Add("Min", {}, {wanted, lengths}, "state_counts_within"));
+    ONCILLA_ASSIGN(wanted, b_.Unsqueeze(wanted, {1, 2}, "state_counts_upright"));
+    ONCILLA_ASSIGN(lengths, b_.Unsqueeze(lengths, {1, 2}, "state_lengths_upright"));
+    std::vector<int64_t> slots, places;
+    for (int64_t i = 0; i < most; ++i) {
+      slots.push_back(i);
+      for (int64_t j = 1; j <= grams_.history(); ++j) places.push_back(i + j - grams_.history());
+    }
+    const ValueId slot = b_.Constant(Tensor::Of<int64_t>(DType::kI64, {1, most, 1}, slots));
+    ValueId place =
+        b_.Constant(Tensor::Of<int64_t>(DType::kI64, {1, most, grams_.history()}, places));
+    ONCILLA_ASSIGN(const ValueId last,
+                   b_.Add("Sub", {}, {lengths, b_.Ints({1})}, "state_last_place"));
+    ONCILLA_ASSIGN(place, b_.Add("Min", {}, {place, last}, "state_places"));
+    ONCILLA_ASSIGN(const ValueId start, b_.Unsqueeze(starts_, {1, 2}, "state_starts"));
+    ONCILLA_ASSIGN(ValueId request, Count(starts_, "state_requests"));
+    ONCILLA_ASSIGN(request, b_.Unsqueeze(request, {1, 2}, "state_requests_upright"));
+    ONCILLA_ASSIGN(const ValueId all, At(ids_, place, start, request, "states"));
+    ONCILLA_ASSIGN(const ValueId used, b_.Add("Less", {}, {slot, wanted}, "states_used"));
+    return b_.Add("Where", {}, {used, all, padding}, "state_update");
   }
 
  private:
-  static constexpr size_t kBounds = 3;
+  static constexpr size_t kBounds = 3, kPastSegments = 8;
+  // Numbers of the tokens, of those before each request, and what stands before these where there
+  // are none: the first of the request's own if `fill` is kNoValue.
+  struct List {
+    ValueId own = kNoValue, past = kNoValue, fill = kNoValue;
+  };
   PackedTokens(OnnxLowering& b, const NGrams& grams) : b_(b), grams_(grams) {}
+
+  // Requests that are not one after the other, from the first token to the last, fail the run.
+  Status CheckBounds() {
+    const auto all = [&](ValueId x, const char* name) {
+      return b_.Add("ReduceAll", ReduceAttrs{.keep_dims = false}, {x, b_.Ints({0})}, name);
+    };
+    ONCILLA_ASSIGN(ValueId ordered, b_.Add("Less", {}, {starts_, ends_}, "bounds_ordered"));
+    ONCILLA_ASSIGN(ordered, all(ordered, "bounds_all_ordered"));
+    ONCILLA_ASSIGN(const ValueId first, Part(b_, bounds_, 0, 1, 0, "bounds_first"));
+    ONCILLA_ASSIGN(const ValueId last, Part(b_, bounds_, -1, kEnd, 0, "bounds_last"));
+    ONCILLA_ASSIGN(const ValueId given,
+                   b_.Add(ConcatAttrs{.axis = 0}, {first, last}, "bounds_outer"));
+    ONCILLA_ASSIGN(const ValueId count, b_.Sizes(b_.in(0), 0, 1, "token_count"));
+    ONCILLA_ASSIGN(const ValueId right,
+                   b_.Add(ConcatAttrs{.axis = 0}, {b_.Ints({0}), count}, "bounds_outer_right"));
+    ONCILLA_ASSIGN(ValueId outer, b_.Add("Equal", {}, {given, right}, "bounds_outer_equal"));
+    ONCILLA_ASSIGN(outer, all(outer, "bounds_outer_all_equal"));
+    ONCILLA_ASSIGN(const ValueId fine, b_.Add("And", {}, {ordered, outer}, "bounds_fine"));
+    const ValueId text = b_.Constant(
+        Tensor::Strings({}, {"cumulative_sequence_length does not cut the tokens in requests:"}));
+    return b_.AddAll(AssertAttrs{}, {fine, text, bounds_}, "bounds_check").status();
+  }
+
+  Result<ValueId> Before(const List& list, int64_t k, const std::string& name) {
+    if (k == 0) return list.own;
+    ONCILLA_TRY(FindPlaces());
+    ONCILLA_ASSIGN(const ValueId back, b_.Add("Sub", {}, {local_, b_.Ints({k})}, name + "_back"));
+    return At(list, back, start_, request_, name);
+  }
+  Result<ValueId> Last(const List& list, const std::string& name) {
+    ONCILLA_ASSIGN(ValueId back, b_.Add("Sub", {}, {ends_, starts_}, name + "_lengths"));
+    ONCILLA_ASSIGN(back, b_.Unsqueeze(back, {1}, name + "_length_of_places"));
+    std::vector<int64_t> places;
+    for (int64_t j = 0; j < grams_.history(); ++j) places.push_back(j - grams_.history());
+    ONCILLA_ASSIGN(back, b_.Add("Add", {}, {back, b_.Ints(std::move(places))}, name + "_places"));
+    ONCILLA_ASSIGN(const ValueId start, b_.Unsqueeze(starts_, {1}, name + "_start"));
+    ONCILLA_ASSIGN(ValueId request, Count(starts_, name + "_requests"));
+    ONCILLA_ASSIGN(request, b_.Unsqueeze(request, {1}, name + "_request"));
+    return At(list, back, start, request, name);
+  }
 
   // 0, 1, .. for each element of a vector.
   Result<ValueId> Count(ValueId x, const std::string& name) {
@@ -203,17 +289,21 @@ class PackedTokens {
     ONCILLA_ASSIGN(local_, b_.Add("Sub", {}, {place, start_}, "local"));
     return {};
   }
-  // The tokens at positions of requests; negative positions are in the history.
-  Result<ValueId> At(ValueId place, ValueId start, ValueId request, const std::string& name) {
+  // What stands at places of requests; negative ones are of what came before.
+  Result<ValueId> At(const List& list, ValueId place, ValueId start, ValueId request,
+                     const std::string& name) {
     const int64_t history = grams_.history();
     const ValueId zero = b_.Constant(Tensor::ScalarInt64(0));
     ONCILLA_ASSIGN(const ValueId within,
                    b_.Add("GreaterEqual", {}, {place, zero}, name + "_within"));
     ONCILLA_ASSIGN(ValueId own, b_.Add("Max", {}, {place, zero}, name + "_own"));
     ONCILLA_ASSIGN(own, b_.Add("Add", {}, {own, start}, name + "_at"));
-    ONCILLA_ASSIGN(own, b_.Add("Gather", {}, {b_.in(0), own}, name + "_read"));
-    ValueId old = grams_.fill;
-    if (past_ != kNoValue) {
+    ONCILLA_ASSIGN(own, b_.Add("Gather", {}, {list.own, own}, name + "_read"));
+    ValueId old = list.fill;
+    if (list.past == kNoValue && old == kNoValue) {
+      ONCILLA_ASSIGN(old, b_.Add("Gather", {}, {list.own, start}, name + "_first"));
+    }
+    if (list.past != kNoValue) {
       const ValueId length = b_.Constant(Tensor::ScalarInt64(history));
       ONCILLA_ASSIGN(const ValueId row, b_.Add("Mul", {}, {request, length}, name + "_row"));
       ONCILLA_ASSIGN(
@@ -221,30 +311,76 @@ class PackedTokens {
       ONCILLA_ASSIGN(old, b_.Add("Add", {}, {old, length}, name + "_old_place"));
       ONCILLA_ASSIGN(old, b_.Add("Max", {}, {old, zero}, name + "_old_within"));
       ONCILLA_ASSIGN(old, b_.Add("Add", {}, {old, row}, name + "_old_at"));
-      ONCILLA_ASSIGN(old, b_.Add("Gather", {}, {past_, old}, name + "_old_read"));
+      ONCILLA_ASSIGN(old, b_.Add("Gather", {}, {list.past, old}, name + "_old_read"));
     }
     return b_.Add("Where", {}, {within, own, old}, name);
   }
 
   OnnxLowering& b_;
   const NGrams& grams_;
-  ValueId bounds_ = kNoValue, ends_ = kNoValue, starts_ = kNoValue, past_ = kNoValue;
+  List ids_, segments_;
+  ValueId bounds_ = kNoValue, ends_ = kNoValue, starts_ = kNoValue;
   ValueId request_ = kNoValue, start_ = kNoValue, local_ = kNoValue;
 };
+
+// Inputs of the op whose sizes say nothing else, so that a wrong one would not tell.
+Status CheckPackedInputs(OnnxLowering& b, const NGrams& grams) {
+  constexpr size_t kSizes = 2, kPastSegments = 8, kCaptureCount = 9;
+  const PartialShape bounds = b.in_fact(3).shape;
+  const Dim requests =
+      bounds.ranked() && bounds.rank() == 1 && bounds[0].known() ? Dim(bounds[0].size - 1) : Dim();
+  const Dim hashes(grams.history() * grams.heads), history(grams.history());
+  const std::pair<size_t, PartialShape> shapes[] = {
+      {0, PartialShape({Dim()})},
+      {kSizes, PartialShape({hashes})},
+      {3, PartialShape({Dim()})},
+      {grams.at.past, PartialShape({requests, history})},
+      {grams.at.offsets, PartialShape({hashes})},
+      {grams.at.segments, PartialShape({Dim()})},
+      {kPastSegments, PartialShape({requests, history})},
+      {kCaptureCount, PartialShape({requests})},
+  };
+  for (const auto& [input, shape] : shapes) {
+    if (!b.has(input) || MergeShapes(b.in_fact(input).shape, shape).ok()) continue;
+    return InvalidArgument("input ", input, " is ", b.in_fact(input), ", not of the shape ", shape);
+  }
+  if (requests.known() && requests.size < 1) return InvalidArgument("there are no requests");
+  return {};
+}
 
 Result<Values> LowerVarlenNGramHashMapping(OnnxLowering& b) {
   ONCILLA_ASSIGN(const NGrams grams,
                  ReadNGrams(b, {.past = 4, .offsets = 5, .eos = 6, .segments = 7}));
+  ONCILLA_TRY(CheckPackedInputs(b, grams));
+  constexpr size_t kPastSegments = 8, kCaptureCount = 9;
+  constexpr int64_t kMostStates = 8;
   ONCILLA_ASSIGN(const int64_t kept, b.Int("state_update_capacity", 0));
-  if (kept != 0) return Unsupported("with states of several tokens (state_update_capacity)");
-  if (b.has(grams.at.segments) || b.wants(2)) return Unsupported("with segments");
+  if (kept < 0 || kept > kMostStates || b.has(kCaptureCount) != (kept > 0)) {
+    return InvalidArgument("state_update_capacity is ", kept,
+                           b.has(kCaptureCount) ? "" : ", and capture_count is missing");
+  }
+  if (!b.has(grams.at.segments) && (b.has(kPastSegments) || b.wants(2))) {
+    return InvalidArgument("segments of earlier tokens without those of the tokens");
+  }
   ONCILLA_ASSIGN(PackedTokens tokens, PackedTokens::Of(b, grams));
-  ONCILLA_ASSIGN(const ValueId y, AddHashes(
-                                      b, grams, [&](int64_t k) { return tokens.Before(k); },
-                                      [](int64_t) -> Result<ValueId> { return kNoValue; }));
-  if (!b.wants(1)) return Values{y};
-  ONCILLA_ASSIGN(const ValueId present, tokens.Last());
-  return Values{y, present};
+  Values out(4, kNoValue);
+  ONCILLA_ASSIGN(out[0], AddHashes(
+                             b, grams, [&](int64_t k) { return tokens.Before(k); },
+                             [&](int64_t k) { return tokens.SegmentEnds(k); }));
+  if (b.wants(1)) {
+    ONCILLA_ASSIGN(out[1], tokens.Last());
+  }
+  if (b.wants(2)) {
+    ONCILLA_ASSIGN(out[2], tokens.LastSegments());
+  }
+  if (b.wants(3)) {
+    if (kept == 0) return InvalidArgument("asks for states, and state_update_capacity is 0");
+    ONCILLA_ASSIGN(const int64_t padding, b.NeedInt("pad_id"));
+    ONCILLA_ASSIGN(const ValueId pad,
+                   b.Cast(b.Constant(Tensor::ScalarInt64(padding)), b.dtype(), "pad_of_states"));
+    ONCILLA_ASSIGN(out[3], tokens.LastOfBeginnings(kept, b.in(kCaptureCount), pad));
+  }
+  return out;
 }
 
 // Inputs of BifurcationDetector.

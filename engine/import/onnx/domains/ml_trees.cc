@@ -265,9 +265,9 @@ Result<Forest> ReadOldForest(OnnxLowering& b, const std::string& votes) {
   return forest;
 }
 
-// Adds base_values to the scores [N, targets].
-Result<ValueId> AddBase(OnnxLowering& b, ValueId scores, int64_t targets) {
-  ONCILLA_ASSIGN(const std::vector<double> base, OldNumbers(b, "base_values"));
+// Adds base values to the scores [N, targets].
+Result<ValueId> AddBase(OnnxLowering& b, ValueId scores, int64_t targets,
+                        const std::vector<double>& base) {
   if (base.empty()) return scores;
   if (std::ssize(base) != targets) {
     return InvalidArgument(base.size(), " base values for ", targets, " targets");
@@ -278,7 +278,7 @@ Result<ValueId> AddBase(OnnxLowering& b, ValueId scores, int64_t targets) {
 }
 
 Result<ValueId> AddOldScores(OnnxLowering& b, const Forest& forest, int64_t targets,
-                             const std::string& combine) {
+                             const std::string& combine, const std::vector<double>& base) {
   b.Ignore("nodes_hitrates");
   b.Ignore("nodes_hitrates_as_tensor");
   ONCILLA_ASSIGN(const TreeEnsembleAttrs attrs, AttrsOf(forest, targets, combine));
@@ -287,7 +287,7 @@ Result<ValueId> AddOldScores(OnnxLowering& b, const Forest& forest, int64_t targ
   ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), compute, "x"));
   ONCILLA_ASSIGN(ValueId scores, b.Add(attrs, {x}, "votes"));
   ONCILLA_ASSIGN(scores, b.Cast(scores, DType::kF32, "scores"));
-  return AddBase(b, scores, targets);
+  return AddBase(b, scores, targets, base);
 }
 
 Result<Values> LowerTreeRegressor(OnnxLowering& b) {
@@ -301,29 +301,34 @@ Result<Values> LowerTreeRegressor(OnnxLowering& b) {
                                                  : nullptr;
   if (combine == nullptr) return InvalidArgument("aggregate_function is '", aggregate, "'");
   ONCILLA_ASSIGN(const Forest forest, ReadOldForest(b, "target"));
-  ONCILLA_ASSIGN(const ValueId scores, AddOldScores(b, forest, targets, combine));
+  ONCILLA_ASSIGN(const std::vector<double> base, OldNumbers(b, "base_values"));
+  ONCILLA_ASSIGN(const ValueId scores, AddOldScores(b, forest, targets, combine, base));
   return One(AddPostTransform(b, scores, transform, ""));
 }
 
-// Two classes of which only one gets votes, read as ONNX Runtime does, for which scikit-learn's
-// converter writes such models. The label follows from the score: as a probability if no weight is
-// negative, otherwise by its sign. Votes for class 0 give the score of the second class, and the
-// first class gets the complement; with votes for class 1, the first class gets none.
+// Two classes of which only one gets votes, in the sense of ONNX Runtime, for which scikit-learn's
+// converter writes models. The score decides: as a probability if no weight is negative, else by
+// its sign. Votes for class 0 are the score of the second class, and the first class gets the
+// complement, unless both have base values; with votes for class 1, the first class gets none, and
+// a single base value, which is its own, does not count.
 Result<Values> LowerOneScore(OnnxLowering& b, const Forest& forest, int64_t voted,
                              const std::string& transform) {
   bool probability = true;
   for (const std::vector<Vote>& leaf : forest.leaves) {
     for (const Vote& vote : leaf) probability &= vote.weight >= 0;
   }
-  ONCILLA_ASSIGN(const std::vector<double> base, OldNumbers(b, "base_values"));
-  if (base.size() > (voted == 0 ? 1 : 0)) {
-    return Unsupported("with votes for class ", voted, " of two and ", base.size(), " base values");
+  ONCILLA_ASSIGN(std::vector<double> base, OldNumbers(b, "base_values"));
+  if (base.size() > 2) return InvalidArgument(base.size(), " base values for two classes");
+  const bool based = base.size() == 2;
+  if (voted == 1 && based) {
+    // ONNX Runtime gives the base value alone, whatever the votes.
+    return Unsupported("with votes for the second of two classes alone and base values of both");
   }
-  if (voted == 0 && transform != "NONE" && transform != "LOGISTIC") {
-    return Unsupported("with votes for the first of two classes alone and post_transform ",
-                       transform);
+  if (voted == 0 && !based && transform == "PROBIT") {
+    return Unsupported("with votes for the first of two classes alone and post_transform PROBIT");
   }
-  ONCILLA_ASSIGN(ValueId scores, AddOldScores(b, forest, voted + 1, "sum"));
+  base.resize(voted == 0 ? std::min<size_t>(base.size(), 1) : 0);
+  ONCILLA_ASSIGN(ValueId scores, AddOldScores(b, forest, voted + 1, "sum", base));
   ValueId score = scores;  // [N, 1]
   if (voted == 1) {
     ONCILLA_ASSIGN(
@@ -335,13 +340,23 @@ Result<Values> LowerOneScore(OnnxLowering& b, const Forest& forest, int64_t vote
   ONCILLA_ASSIGN(const ValueId place, b.Add(ReshapeAttrs{}, {number, b.Ints({-1})}, "place"));
   ONCILLA_ASSIGN(const ValueId label,
                  AddLabelAt(b, place, 2, "classlabels_int64s", "classlabels_strings"));
-  if (voted == 0) {
-    const bool whole = probability && transform == "NONE";
-    ONCILLA_ASSIGN(const ValueId all, b.Scalar(DType::kF32, whole ? 1 : 0));
-    ONCILLA_ASSIGN(const ValueId other, b.Add("Sub", {}, {all, score}, "of_first"));
-    ONCILLA_ASSIGN(scores, b.Add(ConcatAttrs{.axis = 1}, {other, score}, "of_both"));
+  if (voted == 1) {
+    ONCILLA_ASSIGN(const ValueId shown, AddPostTransform(b, scores, transform, "shown"));
+    return Values{label, shown};
   }
-  ONCILLA_ASSIGN(const ValueId shown, AddPostTransform(b, scores, transform, "shown"));
+  if (based) {
+    ONCILLA_ASSIGN(const ValueId none, b.Add("Sub", {}, {score, score}, "none_of_second"));
+    ONCILLA_ASSIGN(scores, b.Add(ConcatAttrs{.axis = 1}, {score, none}, "of_both"));
+    ONCILLA_ASSIGN(const ValueId shown, AddPostTransform(b, scores, transform, "shown"));
+    return Values{label, shown};
+  }
+  const bool bends = transform == "LOGISTIC";  // the others leave one score as it is
+  const bool whole = probability && !bends;
+  ONCILLA_ASSIGN(const ValueId all, b.Scalar(DType::kF32, whole ? 1 : 0));
+  ONCILLA_ASSIGN(const ValueId other, b.Add("Sub", {}, {all, score}, "of_first"));
+  ONCILLA_ASSIGN(scores, b.Add(ConcatAttrs{.axis = 1}, {other, score}, "of_both"));
+  ONCILLA_ASSIGN(const ValueId shown,
+                 AddPostTransform(b, scores, bends ? transform : "NONE", "shown"));
   return Values{label, shown};
 }
 
@@ -356,8 +371,15 @@ Result<Values> LowerTreeClassifier(OnnxLowering& b) {
     for (const Vote& vote : leaf) (vote.target == 0 ? first : other) = true;
   }
   if (classes < 2) return Unsupported("with ", classes, " classes");
+  constexpr const char* kTransforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
+  if (std::find(std::begin(kTransforms), std::end(kTransforms), transform) ==
+      std::end(kTransforms)) {
+    return InvalidArgument("post_transform is '", transform, "'");
+  }
   if (classes == 2 && first != other) return LowerOneScore(b, forest, other ? 1 : 0, transform);
-  ONCILLA_ASSIGN(const ValueId scores, AddOldScores(b, forest, classes, "sum"));
+  ONCILLA_ASSIGN(std::vector<double> base, OldNumbers(b, "base_values"));
+  if (classes == 2 && base.size() == 1) base.push_back(0);
+  ONCILLA_ASSIGN(const ValueId scores, AddOldScores(b, forest, classes, "sum", base));
   ONCILLA_ASSIGN(const ValueId label,
                  AddTopLabel(b, scores, classes, "classlabels_int64s", "classlabels_strings"));
   ONCILLA_ASSIGN(const ValueId shown, AddPostTransform(b, scores, transform, "shown"));

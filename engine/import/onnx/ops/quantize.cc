@@ -70,13 +70,15 @@ Result<Values> LowerDequantize(OnnxLowering& b) {
 
 }  // namespace
 
-Result<DynamicBytes> AddDynamicBytes(OnnxLowering& b, ValueId x, std::string_view role) {
+Result<DynamicBytes> AddDynamicBytes(OnnxLowering& b, ValueId x, std::string_view role,
+                                     ValueId ranged) {
+  if (ranged == kNoValue) ranged = x;
   ONCILLA_ASSIGN(const ValueId none, b.Scalar(DType::kF32, 0));
   ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kF32, 1));
   ONCILLA_ASSIGN(const ValueId steps, b.Scalar(DType::kF32, 255));
-  ONCILLA_ASSIGN(ValueId low, b.Add("ReduceMin", {}, {x}, "least"));
+  ONCILLA_ASSIGN(ValueId low, b.Add("ReduceMin", {}, {ranged}, "least"));
   ONCILLA_ASSIGN(low, b.Add("Min", {}, {low, none}, "low"));
-  ONCILLA_ASSIGN(ValueId high, b.Add("ReduceMax", {}, {x}, "most"));
+  ONCILLA_ASSIGN(ValueId high, b.Add("ReduceMax", {}, {ranged}, "most"));
   ONCILLA_ASSIGN(high, b.Add("Max", {}, {high, none}, "high"));
   ONCILLA_ASSIGN(const ValueId range, b.Add("Sub", {}, {high, low}, "range"));
   ONCILLA_ASSIGN(ValueId scale, b.Add("Div", {}, {range, steps}, "step"));

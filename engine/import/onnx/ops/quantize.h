@@ -9,11 +9,13 @@ namespace oncilla {
 Result<ValueId> RoundInto(OnnxLowering& b, ValueId x, ValueId zero_point, DType to,
                           std::string_view role = "");
 
-// x in u8 with scale and zero point from the range of x itself, which always contains zero.
+// x in u8 with scale and zero point from the range of x itself, or of `ranged`, which always
+// contains zero.
 struct DynamicBytes {
   ValueId x = kNoValue, scale = kNoValue, zero = kNoValue;
 };
-Result<DynamicBytes> AddDynamicBytes(OnnxLowering& b, ValueId x, std::string_view role);
+Result<DynamicBytes> AddDynamicBytes(OnnxLowering& b, ValueId x, std::string_view role,
+                                     ValueId ranged = kNoValue);
 
 // Input x - input zero in i32. A vector of zero points stands for rows (of a first matrix), which
 // need an axis behind it, or for columns.

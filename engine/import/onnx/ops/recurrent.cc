@@ -1,10 +1,10 @@
 // ONNX's LSTM, GRU and RNN, and com.microsoft's LSTM with 8-bit weights. For each direction there
 // is one product of all inputs with the weights, followed by the canonical op for the recurrence;
 // then the directions are concatenated.
+#include "engine/import/onnx/ops/recurrent.h"
+
 #include <algorithm>
 #include <cmath>
-
-#include "engine/import/onnx/ops/quantize.h"
 
 namespace oncilla {
 namespace {
@@ -30,19 +30,9 @@ constexpr ActivationRow kActivations[] = {
     {"thresholdedrelu", "thresholded_relu", 1, NAN},
 };
 
-struct Layer {
-  std::string op;  // the canonical op
-  int gates = 1, directions = 1;
-  bool batch_first = false, first_reverse = false;
-  int64_t units = 0;
-  std::vector<RecurrentAttrs> attrs;  // per direction
-  bool bytes = false;                 // weights are 8-bit, with scales and zero points
-  DynamicBytes x;                     // the quantised input that they are multiplied with
-};
-
-// The names, alphas and betas of all directions come in one list each. The lists of alphas and
-// betas have entries only for activations with such a parameter.
-Status ReadActivations(OnnxLowering& b, Layer& layer) {
+// The names, alphas and betas of all directions are in one list each. Activations without such a
+// number are skipped in the lists of numbers.
+Status ReadActivations(OnnxLowering& b, RecurrentLayer& layer) {
   ONCILLA_ASSIGN(const std::vector<Bytes> names, b.StringList("activations"));
   ONCILLA_ASSIGN(const std::vector<float> alphas, b.FloatList("activation_alpha"));
   ONCILLA_ASSIGN(const std::vector<float> betas, b.FloatList("activation_beta"));
@@ -79,11 +69,11 @@ Status ReadActivations(OnnxLowering& b, Layer& layer) {
   return {};
 }
 
-Result<Layer> ReadLayer(OnnxLowering& b) {
-  Layer layer;
-  layer.op = b.op() == "LSTM" || b.op() == "DynamicQuantizeLSTM" ? "Lstm"
-             : b.op() == "GRU"                                   ? "Gru"
-                                                                 : "Rnn";
+}  // namespace
+
+Result<RecurrentLayer> ReadRecurrentLayer(OnnxLowering& b) {
+  RecurrentLayer layer;
+  layer.op = b.op() == "GRU" ? "Gru" : b.op() == "RNN" ? "Rnn" : "Lstm";
   layer.gates = RecurrentGates(layer.op);
   b.Ignore("output_sequence");  // from opset 1; the outputs that are named are computed
   layer.bytes = b.op() == "DynamicQuantizeLSTM";
@@ -134,11 +124,13 @@ Result<Layer> ReadLayer(OnnxLowering& b) {
   return layer;
 }
 
-// The part of direction d, along `axis`, of a tensor for all directions.
-Result<ValueId> Part(OnnxLowering& b, ValueId all, int64_t d, int64_t axis, std::string role) {
+Result<ValueId> PartOfDirection(OnnxLowering& b, ValueId all, int64_t d, int64_t axis,
+                                std::string role) {
   if (all == kNoValue) return kNoValue;
   return b.Add(GatherAttrs{.axis = axis}, {all, b.Constant(Tensor::ScalarInt64(d))}, role);
 }
+
+namespace {
 
 Result<ValueId> Slice(OnnxLowering& b, ValueId x, int64_t begin, int64_t end, std::string role) {
   return b.Add("Slice", {}, {x, b.Ints({begin}), b.Ints({end}), b.Ints({0})}, role);
@@ -148,12 +140,11 @@ Result<ValueId> Slice(OnnxLowering& b, ValueId x, int64_t begin, int64_t end, st
 // column.
 Result<ValueId> PartOfScales(OnnxLowering& b, size_t input, int64_t d, const std::string& role) {
   if (!b.has(input)) return DataLoss("input ", input, " is missing, a scale or zero point");
-  return Part(b, b.in(input), d, 0, role);
+  return PartOfDirection(b, b.in(input), d, 0, role);
 }
 
-// The exact integer product of x with 8-bit weights, scaled to float, as ONNX Runtime adds it to
-// the gates.
-Result<ValueId> ByteGates(OnnxLowering& b, const Layer& layer, int64_t d, ValueId weights,
+// The exact product of x with 8-bit weights, scaled: what ONNX Runtime adds to the gates.
+Result<ValueId> ByteGates(OnnxLowering& b, const RecurrentLayer& layer, int64_t d, ValueId weights,
                           const std::string& in) {
   ONCILLA_ASSIGN(const ValueId scale, PartOfScales(b, 8, d, in + "weight_scale"));
   ONCILLA_ASSIGN(const ValueId zero, PartOfScales(b, 9, d, in + "weight_zero"));
@@ -195,17 +186,17 @@ Status ClearWithoutSteps(OnnxLowering& b, const std::string& in, Values& out) {
 }
 
 // The outputs of one direction: y[T, N, H], h[N, H] and for an Lstm c[N, H].
-Result<Values> LowerDirection(OnnxLowering& b, const Layer& layer, int64_t d, ValueId x) {
+Result<Values> LowerDirection(OnnxLowering& b, const RecurrentLayer& layer, int64_t d, ValueId x) {
   const std::string in = layer.directions == 2 ? (d == 0 ? "forward_" : "backward_") : "";
   const int64_t width = layer.gates * layer.units;
-  ONCILLA_ASSIGN(const ValueId weights, Part(b, b.in(1), d, 0, in + "weights"));
-  ONCILLA_ASSIGN(ValueId recurrent, Part(b, b.in(2), d, 0, in + "recurrent_rows"));
+  ONCILLA_ASSIGN(const ValueId weights, PartOfDirection(b, b.in(1), d, 0, in + "weights"));
+  ONCILLA_ASSIGN(ValueId recurrent, PartOfDirection(b, b.in(2), d, 0, in + "recurrent_rows"));
   if (layer.bytes) {
     ONCILLA_ASSIGN(recurrent, ByteRecurrent(b, d, recurrent, in));
   } else {
     ONCILLA_ASSIGN(recurrent, b.Transpose(recurrent, {1, 0}, in + "recurrent"));
   }
-  ONCILLA_ASSIGN(const ValueId biases, Part(b, b.in(3), d, 0, in + "biases"));
+  ONCILLA_ASSIGN(const ValueId biases, PartOfDirection(b, b.in(3), d, 0, in + "biases"));
   const bool linear = layer.attrs[0].linear_before_reset;
   ValueId bias = kNoValue, candidate = kNoValue;
   if (biases != kNoValue) {
@@ -237,11 +228,11 @@ Result<Values> LowerDirection(OnnxLowering& b, const Layer& layer, int64_t d, Va
                    b.Add(MatMulAttrs{.transpose_b = true}, {x, weights, bias}, in + "gates"));
   }
   const int64_t state_axis = layer.batch_first ? 1 : 0;
-  ONCILLA_ASSIGN(const ValueId h0, Part(b, b.in(5), d, state_axis, in + "h0"));
+  ONCILLA_ASSIGN(const ValueId h0, PartOfDirection(b, b.in(5), d, state_axis, in + "h0"));
   Values inputs = {gates, recurrent, b.in(4), h0};
   if (layer.op == "Lstm") {
-    ONCILLA_ASSIGN(const ValueId c0, Part(b, b.in(6), d, state_axis, in + "c0"));
-    ONCILLA_ASSIGN(const ValueId peepholes, Part(b, b.in(7), d, 0, in + "peepholes"));
+    ONCILLA_ASSIGN(const ValueId c0, PartOfDirection(b, b.in(6), d, state_axis, in + "c0"));
+    ONCILLA_ASSIGN(const ValueId peepholes, PartOfDirection(b, b.in(7), d, 0, in + "peepholes"));
     inputs.insert(inputs.end(), {c0, peepholes});
   } else if (layer.op == "Gru") {
     inputs.push_back(candidate);
@@ -254,10 +245,19 @@ Result<Values> LowerDirection(OnnxLowering& b, const Layer& layer, int64_t d, Va
 }
 
 Result<Values> LowerRecurrent(OnnxLowering& b) {
-  ONCILLA_ASSIGN(Layer layer, ReadLayer(b));
+  ONCILLA_ASSIGN(RecurrentLayer layer, ReadRecurrentLayer(b));
   ValueId x = b.in(0);
   if (layer.bytes) {
-    ONCILLA_ASSIGN(layer.x, AddDynamicBytes(b, x, "x_bytes"));
+    // Steps that no sample has do not count for the range.
+    ValueId used = x;
+    if (b.has(4)) {
+      ONCILLA_ASSIGN(ValueId longest, b.Add("ReduceMax", ReduceAttrs{.keep_dims = true},
+                                            {b.in(4), b.Ints({0})}, "longest"));
+      ONCILLA_ASSIGN(longest, b.Cast(longest, DType::kI64, "longest_i64"));
+      ONCILLA_ASSIGN(longest, b.Add("Max", {}, {longest, b.Ints({1})}, "used_steps"));
+      ONCILLA_ASSIGN(used, b.Add("Slice", {}, {x, b.Ints({0}), longest, b.Ints({0})}, "x_used"));
+    }
+    ONCILLA_ASSIGN(layer.x, AddDynamicBytes(b, x, "x_bytes", used));
   }
   if (layer.batch_first) {
     ONCILLA_ASSIGN(x, b.Transpose(x, {1, 0, 2}, "steps_first"));

@@ -295,9 +295,10 @@ Result<ValueId> AddResize(OnnxLowering& b, ResizeAttrs attrs, ValueId x, const T
   return b.Add(attrs, {x, sizes, scales, region}, role);
 }
 
-// Resizes `given`. `part` is a prefix for node names, used if one ONNX node needs several resizes.
-Result<ValueId> Place(OnnxLowering& b, ResizeAttrs attrs, const Target& target, ValueId given,
-                      const std::string& part = "") {
+// The whole op on x, of up to three axes; `part` begins the names of its parts where the node has
+// more than one such.
+Result<ValueId> PlaceAxes(OnnxLowering& b, ResizeAttrs attrs, const Target& target, ValueId given,
+                          const std::string& part) {
   const int rank = target.rank;
   const std::string last = part.empty() ? "" : part + "whole";
   if (rank == 0) return InvalidArgument("a scalar has no axes to resize");
@@ -322,7 +323,6 @@ Result<ValueId> Place(OnnxLowering& b, ResizeAttrs attrs, const Target& target, 
     if (!resized(i)) perm.push_back(i);
   }
   if (axes.empty()) axes.push_back(perm.back()), perm.pop_back();
-  if (axes.size() > 3) return Unsupported("of ", axes.size(), " axes");
   const int others = static_cast<int>(perm.size());
   perm.insert(perm.end(), axes.begin(), axes.end());
   for (int i = 0; i < rank; ++i) back[static_cast<size_t>(perm[static_cast<size_t>(i)])] = i;
@@ -347,6 +347,42 @@ Result<ValueId> Place(OnnxLowering& b, ResizeAttrs attrs, const Target& target, 
                  b.Add("Gather", {}, {target.sizes, b.Ints(perm)}, part + "ordered_sizes"));
   ONCILLA_ASSIGN(const ValueId unfolded, b.Add("Reshape", {}, {y, sizes}, part + "unfolded"));
   return b.Transpose(unfolded, std::move(back), last);
+}
+
+// More than three axes: three after the other, as each is resized for itself.
+Result<ValueId> Place(OnnxLowering& b, const ResizeAttrs& attrs, const Target& target, ValueId x,
+                      const std::string& part = "") {
+  constexpr int kAtOnce = 3;
+  std::vector<size_t> axes;
+  for (size_t i = 0; i < target.resized.size(); ++i) {
+    if (target.resized[i] != 0) axes.push_back(i);
+  }
+  if (axes.size() <= kAtOnce) return PlaceAxes(b, attrs, target, x, part);
+  if (target.computed_scales != kNoValue || target.computed_region != kNoValue) {
+    return Unsupported("of ", axes.size(), " axes by numbers that are computed while running");
+  }
+  const auto rank = static_cast<size_t>(target.rank);
+  for (size_t first = 0; first < axes.size(); first += kAtOnce) {
+    const size_t end = std::min(first + kAtOnce, axes.size());
+    const std::string name = end == axes.size() ? part : StrCat(part, "axes", first, "_");
+    Target some = target;
+    std::vector<int64_t> places;
+    for (size_t i = 0; i < rank; ++i) {
+      const bool now = target.resized[i] != 0 && i >= axes[first] && i <= axes[end - 1];
+      places.push_back(static_cast<int64_t>(now ? rank + i : i));
+      if (now) continue;
+      some.resized[i] = 0;
+      if (!some.scales.empty()) some.scales[i] = 1;
+      if (!some.region.empty()) some.region[i] = 0, some.region[rank + i] = 1;
+    }
+    ONCILLA_ASSIGN(const ValueId own, b.Sizes(x, 0, target.rank, name + "own_sizes"));
+    ONCILLA_ASSIGN(const ValueId both,
+                   b.Add(ConcatAttrs{.axis = 0}, {own, target.sizes}, name + "both_sizes"));
+    ONCILLA_ASSIGN(some.sizes,
+                   b.Add("Gather", {}, {both, b.Ints(std::move(places))}, name + "some_sizes"));
+    ONCILLA_ASSIGN(x, PlaceAxes(b, attrs, some, x, name));
+  }
+  return x;
 }
 
 Result<Values> LowerResize(OnnxLowering& b) {

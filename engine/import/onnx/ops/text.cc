@@ -1,5 +1,6 @@
 // ONNX's ops on strings, and decoding of image files.
 #include "engine/import/onnx/lowering.h"
+#include "engine/ops/check.h"
 
 namespace oncilla {
 namespace {
@@ -65,8 +66,16 @@ Result<Values> LowerRegexFullMatch(OnnxLowering& b) {
   return One(b.Add("RegexMatch", {}, {b.in(0), text}));
 }
 
-// The number of parts of each string. If blanks separate, the rest after the last cut counts only
-// if it is not empty.
+// 1 for each string that is not empty, else 0.
+Result<ValueId> NotEmpty(OnnxLowering& b, ValueId strings, const std::string& name) {
+  ONCILLA_ASSIGN(const ValueId length, b.Add("StringLength", {}, {strings}, name + "_lengths"));
+  ONCILLA_ASSIGN(const ValueId most, b.Cast(length, DType::kI64, name + "_lengths_i64"));
+  const ValueId one = b.Constant(Tensor::ScalarInt64(1));
+  return b.Add("Min", {}, {most, one}, name + "_not_empty");
+}
+
+// The number of parts of each string. With blanks as separators, the rest after the last cut counts
+// unless it is empty.
 Result<ValueId> CountParts(OnnxLowering& b, const Values& split, bool by_blanks) {
   // Counts how often the row of each string occurs among the positions.
   ONCILLA_ASSIGN(const ValueId rows, b.Add("Gather", GatherAttrs{.axis = 1},
@@ -74,34 +83,55 @@ Result<ValueId> CountParts(OnnxLowering& b, const Values& split, bool by_blanks)
   ONCILLA_ASSIGN(const ValueId count, b.Add("Size", SizeAttrs{}, {b.in(0)}, "strings"));
   Values inputs = {rows, count};
   if (by_blanks) {
-    ONCILLA_ASSIGN(const ValueId length, b.Add("StringLength", {}, {split[1]}, "lengths"));
-    ONCILLA_ASSIGN(const ValueId most, b.Cast(length, DType::kI64, "lengths_i64"));
-    const ValueId one = b.Constant(Tensor::ScalarInt64(1));
-    ONCILLA_ASSIGN(const ValueId some, b.Add("Min", {}, {most, one}, "not_empty"));
+    ONCILLA_ASSIGN(const ValueId some, NotEmpty(b, split[1], "parts"));
     inputs.push_back(some);
   }
   return b.Add(BincountAttrs{.to = DType::kI64}, std::move(inputs), "counts");
 }
 
+// Each string as its only part: without the blanks around it, and none where nothing is left.
+Result<Values> LowerUnsplit(OnnxLowering& b, int rank) {
+  ONCILLA_ASSIGN(const ValueId words, b.Add("StripStrings", {}, {b.in(0)}, "words"));
+  ONCILLA_ASSIGN(const ValueId counts, NotEmpty(b, words, "counts"));
+  ONCILLA_ASSIGN(const ValueId flat, b.Add(ReshapeAttrs{}, {counts, b.Ints({-1})}, "flat_counts"));
+  ONCILLA_ASSIGN(const ValueId all,
+                 b.Add(ConcatAttrs{.axis = 0}, {flat, b.Ints({0})}, "counts_or_none"));
+  ONCILLA_ASSIGN(const ValueId width,
+                 b.Add("ReduceMax", ReduceAttrs{.keep_dims = true}, {all}, "width"));
+  ONCILLA_ASSIGN(const ValueId upright, b.Unsqueeze(words, {rank}, "words_upright"));
+  ONCILLA_ASSIGN(const ValueId parts,
+                 b.Add("Slice", {}, {upright, b.Ints({0}), width, b.Ints({rank})}));
+  return Values{parts, counts};
+}
+
 // The parts of each string, padded to the largest number of parts, and the number of parts of each.
+// Where blanks separate them, the rest after the last cut has none behind it, as in ONNX Runtime.
 Result<Values> LowerStringSplit(OnnxLowering& b) {
   ONCILLA_ASSIGN(std::string delimiter, b.String("delimiter", ""));
   ONCILLA_ASSIGN(const int64_t most, b.Int("maxsplit", -1));
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   const bool by_blanks = delimiter.empty();
-  if (by_blanks && most == 0) return Unsupported("with maxsplit 0 and blanks as delimiter");
+  if (by_blanks && most == 0) return LowerUnsplit(b, rank);
   const ValueId separator = b.Constant(Tensor::Strings({}, {std::move(delimiter)}));
-  ONCILLA_ASSIGN(const ValueId flat,
+  ONCILLA_ASSIGN(ValueId flat,
                  b.Add(ReshapeAttrs{.zero_copies = true}, {b.in(0), b.Ints({-1})}, "flat"));
+  if (by_blanks && most > 0) {
+    ONCILLA_ASSIGN(flat, b.Add("StripStrings", {}, {flat}, "without_blanks_around"));
+  }
   ONCILLA_ASSIGN(const Values split,
                  b.AddAll(SplitStringsAttrs{.most = most}, {flat, separator}, "split"));
   const ValueId none = b.Constant(Tensor::Strings({}, {""}));
   ONCILLA_ASSIGN(ValueId dense,
                  b.Add(SparseToDenseAttrs{}, {split[0], split[2], split[1], none}, "dense"));
-  ONCILLA_ASSIGN(const ValueId counts, CountParts(b, split, by_blanks));
+  ONCILLA_ASSIGN(ValueId counts, CountParts(b, split, by_blanks));
+  if (!by_blanks) {
+    // An empty string has no part in ONNX Runtime.
+    ONCILLA_ASSIGN(const ValueId some, NotEmpty(b, flat, "strings"));
+    ONCILLA_ASSIGN(counts, b.Add("Mul", {}, {counts, some}, "counts_of_not_empty"));
+  }
   ONCILLA_ASSIGN(ValueId width, b.Add("Slice", {}, {split[2], b.Ints({1}), b.Ints({2})}, "width"));
-  if (by_blanks && most > 0) {
-    // The rest, even if empty, may need one more column.
+  if (!by_blanks || most > 0) {
+    // An empty rest or string may take a last column of its own.
     ONCILLA_ASSIGN(const ValueId all,
                    b.Add(ConcatAttrs{.axis = 0}, {counts, b.Ints({0})}, "counts_or_none"));
     ONCILLA_ASSIGN(width, b.Add("ReduceMax", ReduceAttrs{.keep_dims = true}, {all}, "used_width"));
@@ -145,22 +175,8 @@ Result<Values> LowerImageDecoder(OnnxLowering& b) {
   return One(b.Add("Reverse", {}, {rgb, b.Ints({-1})}));
 }
 
-// Whether an expression may match the control characters between words, or depends on where a word
-// ends. Returns true in case of doubt.
-bool MayMatchAnything(std::string_view expression) {
-  for (size_t i = 0; i < expression.size(); ++i) {
-    const char c = expression[i];
-    if (c == '.' || c == '^' || c == '$') return true;
-    if (c != '\\' || ++i == expression.size()) continue;
-    const char escaped = expression[i];
-    const bool letter = (escaped >= 'a' && escaped <= 'z') || (escaped >= 'A' && escaped <= 'Z');
-    if (letter && std::string_view("sdwtnr").find(escaped) == std::string_view::npos) return true;
-  }
-  return false;
-}
-
-// How to find words: first the separators are replaced by control characters, then `expression`
-// matches each word.
+// The expression of a word in a text in which separators were replaced by control characters, and
+// how many separators there are to replace.
 struct WordForm {
   std::string expression;
   std::vector<std::string> separators;
@@ -183,18 +199,41 @@ Result<WordForm> ReadWordForm(OnnxLowering& b) {
   for (const Bytes& separator : separators) {
     if (separator.empty()) return InvalidArgument("one of several separators is empty");
     form.separators.emplace_back(separator);
-    if (form.separators.size() > 1 && MayMatchAnything(form.separators.back())) {
-      return Unsupported("with the separator '", form.separators.back(), "' behind others");
-    }
   }
   return form;
 }
 
-// com.microsoft's Tokenizer. The words of each string are the matches of an expression, or the
-// parts between separators; words that are too short are dropped. The result has one row of words
-// per string, padded to the longest row; with `mark`, each row begins and ends with a marker word.
-// To find them, matches are enclosed in two control characters, which must not occur in the text,
-// and everything outside is removed.
+// Strings [n] with what an expression matches in their parts, between control characters, replaced
+// by such a character.
+Result<ValueId> SeparateParts(OnnxLowering& b, ValueId x, const std::string& expression,
+                              const std::string& name) {
+  const std::string mark = "\x1";
+  const ValueId by = b.Constant(Tensor::Strings({}, {mark}));
+  const SplitStringsAttrs cut = {.set = true, .skip_empty = true};
+  ONCILLA_ASSIGN(const Values split, b.AddAll(cut, {x, by}, name + "_split"));
+  ONCILLA_ASSIGN(const ValueId rows,
+                 b.Add(GatherAttrs{.axis = 1}, {split[0], b.Constant(Tensor::ScalarInt64(0))},
+                       name + "_rows"));
+  const ValueId what = b.Constant(Tensor::Strings({}, {expression}));
+  // ONNX Runtime drops a letter where a separator is empty.
+  const ValueId nothing = b.Constant(Tensor::Strings({}, {""}));
+  ONCILLA_ASSIGN(ValueId some, b.Add("RegexMatch", {}, {nothing, what}, name + "_is_empty"));
+  ONCILLA_ASSIGN(some, b.Add("Not", {}, {some}, name + "_is_something"));
+  const ValueId text = b.Constant(
+      Tensor::Strings({}, {StrCat("the separator '", expression, "' matches nothing at all")}));
+  ONCILLA_TRY(b.AddAll(AssertAttrs{}, {some, text, nothing}, name + "_check").status());
+  ONCILLA_ASSIGN(const ValueId parts,
+                 b.Add(RegexReplaceAttrs{.longest = true}, {split[1], what, by}, name + "_parts"));
+  ONCILLA_ASSIGN(const ValueId size, b.Sizes(x, 0, 1, name + "_size"));
+  ONCILLA_ASSIGN(const ValueId count, b.ToScalar(size, name + "_count"));
+  return b.Add("SegmentJoin", JoinStringsAttrs{.separator = mark}, {parts, rows, count},
+               name + "_separated");
+}
+
+// com.microsoft's Tokenizer: the matches of an expression in each string, or what separators leave,
+// without words that are too short, side by side, padded to the longest row; with `mark`, each row
+// has a word of its own in front and behind. Matches are marked with two control characters, which
+// no text contains, and everything outside the marks is removed.
 Result<Values> LowerTokenizer(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool mark, b.Flag("mark", false));
   ONCILLA_ASSIGN(const int64_t least, b.NeedInt("mincharnum"));
@@ -205,11 +244,13 @@ Result<Values> LowerTokenizer(OnnxLowering& b) {
     return b.Constant(Tensor::Strings({}, {std::move(value)}));
   };
   const auto replace = [&](ValueId x, std::string what, const char* by, const char* name) {
-    return b.Add("RegexReplace", {}, {x, text(std::move(what)), text(by)}, name);
+    const RegexReplaceAttrs attrs = {.longest = true};
+    return b.Add(attrs, {x, text(std::move(what)), text(by)}, name);
   };
   ONCILLA_ASSIGN(ValueId x, b.Add(ReshapeAttrs{}, {b.in(0), b.Ints({-1})}, "flat"));
-  for (const std::string& separator : form.separators) {
-    ONCILLA_ASSIGN(x, replace(x, separator, "\x1", "separated"));
+  for (size_t i = 0; i < form.separators.size(); ++i) {
+    // Each looks at what those before it leave, piece by piece.
+    ONCILLA_ASSIGN(x, SeparateParts(b, x, form.separators[i], StrCat("separator", i)));
   }
   ONCILLA_ASSIGN(x, replace(x, form.expression, "\x2\\0\x3", "marked"));
   if (least > 1) {

@@ -1,0 +1,26 @@
+// What recurrent layers of ONNX and of com.microsoft have in common: their attributes, by
+// direction.
+#pragma once
+
+#include "engine/import/onnx/ops/quantize.h"
+
+namespace oncilla {
+
+struct RecurrentLayer {
+  std::string op;  // the canonical op
+  int gates = 1, directions = 1;
+  bool batch_first = false, first_reverse = false;
+  int64_t units = 0;
+  std::vector<RecurrentAttrs> attrs;  // per direction
+  bool bytes = false;                 // weights are 8-bit, with scales and zero points
+  DynamicBytes x;                     // the quantised input that they are multiplied with
+};
+
+// Input 2 has the recurrent weights, which also say how many units there are.
+Result<RecurrentLayer> ReadRecurrentLayer(OnnxLowering& b);
+
+// Part d of a tensor that has one for each direction along `axis`; kNoValue of none.
+Result<ValueId> PartOfDirection(OnnxLowering& b, ValueId all, int64_t d, int64_t axis,
+                                std::string role);
+
+}  // namespace oncilla

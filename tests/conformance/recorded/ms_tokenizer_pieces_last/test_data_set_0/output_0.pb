@@ -1,0 +1,1 @@
+2abc2def2#2#2yy2zzz21a2bb32ccc2a.b.c2#2héllo2wörld2aa2#2no2#
