@@ -420,8 +420,10 @@ struct SessionOptions {
   // See RuntimeOptions; only for Create() without a runtime.
   bool opencl_cpu_devices = false;
   // A configuration as text, JSON or a serialized ConfigProto of TensorFlow (docs/config.md). The
-  // members above take precedence.
+  // other members take precedence.
   std::string config = {};
+  // The most runs at once per model and shapes; others wait. Each takes memory of its own. 0: 4.
+  int max_concurrent_runs = 0;
 };
 
 namespace internal {
@@ -434,6 +436,7 @@ inline oncilla_session_options ToC(const SessionOptions& options) {
   s.strict = options.strict;
   s.threads = options.threads;
   s.memory_limit_bytes = options.memory_limit_bytes;
+  s.max_concurrent_runs = options.max_concurrent_runs;
   return s;
 }
 }  // namespace internal

@@ -4,19 +4,18 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
+
+#include "engine/base/decimal.h"
 
 namespace oncilla {
 
 std::string HumanBytes(int64_t bytes) {
-  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  static constexpr const char* kUnits[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
   double value = static_cast<double>(bytes);
   int unit = 0;
   // A value from 1023.995 on would round to "1024.00", so it moves to the next unit.
   while (std::fabs(value) >= 1023.995 && unit < 6) value /= 1024, ++unit;
-  char text[32];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.2f %s", value, kUnits[unit]);
-  return text;
+  return FixedText(value, unit == 0 ? 0 : 2) + kUnits[unit];
 }
 
 std::optional<int64_t> BytesFromText(std::string_view text) {

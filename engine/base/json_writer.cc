@@ -2,7 +2,8 @@
 #include "engine/base/json_writer.h"
 
 #include <cmath>
-#include <cstdio>
+
+#include "engine/base/decimal.h"
 
 namespace oncilla {
 namespace {
@@ -90,9 +91,7 @@ JsonWriter& JsonWriter::Value(bool truth) { return Raw(truth ? "true" : "false")
 
 JsonWriter& JsonWriter::Value(double number) {
   if (!std::isfinite(number)) return Raw("null");
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.6g", number);
-  return Raw(text);
+  return Raw(GeneralText(number));
 }
 
 JsonWriter& JsonWriter::Raw(std::string_view json) {

@@ -1,8 +1,7 @@
 // Reading and writing scalar options, and the messages of refusals.
 #include "engine/base/options.h"
 
-#include <absl/strings/str_format.h>
-
+#include "engine/base/decimal.h"
 #include "engine/base/format.h"
 #include "engine/base/near_names.h"
 
@@ -19,7 +18,7 @@ Status Wrong(const Option& option, const TextTree& from, std::string_view wanted
   return RefuseText(from.at, StrCat(option.name, " is ", Shown(from), ", not ", wanted));
 }
 
-std::string Number(double value) { return absl::StrFormat("%g", value); }
+std::string Number(double value) { return GeneralText(value); }
 
 Status CheckRange(const Option& option, const TextTree& from, double value) {
   if (value >= option.least && value <= option.most) return {};
@@ -110,10 +109,10 @@ TextTree PrintScalar(int value) { return PrintScalar(int64_t{value}); }
 TextTree PrintScalar(double value) {
   // Finds the shortest text that reads back as the same number.
   for (int digits = 6; digits < 17; ++digits) {
-    const std::string text = absl::StrFormat("%.*g", digits, value);
+    const std::string text = GeneralText(value, digits);
     if (TextToDouble(text) == value) return Scalar(TextScalar::Kind::kNumber, text);
   }
-  return Scalar(TextScalar::Kind::kNumber, absl::StrFormat("%.17g", value));
+  return Scalar(TextScalar::Kind::kNumber, GeneralText(value, 17));
 }
 TextTree PrintScalar(std::string_view value) {
   return Scalar(TextScalar::Kind::kString, std::string(value));
@@ -129,8 +128,8 @@ Status UnknownName(std::string_view what, const Option& option, const TextTree& 
 }
 
 Status UnknownMember(const TextMember& member, const std::vector<std::string>& names) {
-  return RefuseText(member.at, StrCat("there is no option '", member.name, "'",
-                                            DidYouMean(member.name, names)));
+  return RefuseText(
+      member.at, StrCat("there is no option '", member.name, "'", DidYouMean(member.name, names)));
 }
 
 Status GivenTwice(const TextMember& member) {

@@ -35,6 +35,7 @@ void Piece::PrintText(std::ostream& out, const void* value) {
 
 std::string Concatenate(const Piece* pieces, size_t count) {
   std::ostringstream out;
+  out.imbue(std::locale::classic());  // numbers without a decimal comma or separators
   for (size_t i = 0; i < count; ++i) pieces[i].PrintTo(out);
   return std::move(out).str();
 }

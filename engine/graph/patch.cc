@@ -270,11 +270,12 @@ Result<Graph> Patch::Apply() const { return Rebuild(*this).Run(); }
 
 Result<Graph> WithoutUnusedInputs(Graph graph) {
   const auto readers = Consumers(graph);
+  std::vector<bool> is_output(graph.values().size(), false);
+  for (const NamedValue& output : graph.outputs()) is_output[Index(output.value)] = true;
   Patch patch(graph);
   bool all_used = true;
   for (const NamedValue& input : graph.inputs()) {
-    bool used = !readers[Index(input.value)].empty();
-    for (const NamedValue& output : graph.outputs()) used |= output.value == input.value;
+    const bool used = !readers[Index(input.value)].empty() || is_output[Index(input.value)];
     if (!used) patch.DropInput(input.value);
     all_used &= used;
   }

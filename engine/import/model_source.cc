@@ -69,7 +69,8 @@ Status WhatItIs(std::string_view bytes, const std::string& path) {
         "the index of a TensorFlow checkpoint, which holds weights and no graph; in TensorFlow, "
         "restore it into its model and write that with tf.saved_model.save");
   }
-  return DataLoss("not a model: neither a SavedModel nor a GraphDef nor ONNX nor TFLite");
+  return DataLoss(
+      "not a model: neither a SavedModel nor a GraphDef nor ONNX nor TFLite nor our own .oncilla");
 }
 
 }  // namespace

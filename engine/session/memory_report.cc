@@ -1,9 +1,9 @@
 // The same facts twice: as lines for people and as fields for programs.
 #include "engine/session/memory_report.h"
 
-#include <cstdio>
 #include <sstream>
 
+#include "engine/base/decimal.h"
 #include "engine/base/format.h"
 #include "engine/base/json_writer.h"
 #include "engine/compile/plan_memory.h"
@@ -14,11 +14,7 @@
 namespace oncilla {
 namespace {
 
-std::string Percent(double share) {
-  char text[16];
-  std::snprintf(text, sizeof(text), "%.1f %%", share * 100);
-  return text;
-}
+std::string Percent(double share) { return FixedText(share * 100, 1) + " %"; }
 
 void PrintDevice(std::ostream& out, const DeviceMemory& m) {
   out << ShortDeviceName(m.device) << ": " << HumanBytes(m.pool_bytes) << " taken of a limit of "

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/caught.h"
+#include "engine/base/first_by_name.h"
 #include "engine/placement/device_name.h"
 #include "engine/session/run.h"
 
@@ -203,10 +204,9 @@ Status Model::Prepare(const RunRequest& request, const PlanProgress& progress) {
   ONCILLA_ASSIGN(const auto executor, Executable(wanted, nullptr, request.device));
   const Graph& graph = executor->compiled().graph;
   std::vector<Tensor> feeds;
+  const FirstByName fed(request.feeds);
   for (const NamedValue& input : graph.inputs()) {
-    const auto given = std::find_if(request.feeds.begin(), request.feeds.end(),
-                                    [&](const auto& feed) { return feed.first == input.name; });
-    if (given != request.feeds.end()) {
+    if (const auto* given = fed.Find(input.name); given != nullptr) {
       feeds.push_back(given->second);
       continue;
     }

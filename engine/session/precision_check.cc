@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "engine/base/decimal.h"
+
 namespace oncilla {
 namespace {
 
@@ -46,11 +48,7 @@ std::string Row(std::string_view name, const std::string (&cells)[5]) {
   return StrCat(line, name, "\n");
 }
 
-std::string Number(double v) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.4g", v);
-  return text;
-}
+std::string Number(double v) { return GeneralText(v, 4); }
 
 std::string Row(const NumberErrors& e) {
   std::string last = e.top1 < 0 ? "-" : Number(100 * e.top1) + " %";

@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "engine/base/first_by_name.h"
 #include "engine/placement/device_name.h"
 #include "engine/tensor/tensor_list.h"
 
@@ -65,16 +66,16 @@ Result<Tensor> CheckedList(const Tensor& feed, const Fact& wanted, const std::st
 Result<std::vector<RunValue>> FeedsOf(const ModelSource& source, const Graph& graph,
                                       const RunRequest& request) {
   std::vector<RunValue> feeds;
+  const FirstByName far_feeds(request.device_feeds);
+  const FirstByName near_feeds(request.feeds);
   for (const NamedValue& input : graph.inputs()) {
-    const auto named = [&](const auto& feed) { return feed.first == input.name; };
-    const auto far = std::find_if(request.device_feeds.begin(), request.device_feeds.end(), named);
-    if (far != request.device_feeds.end()) {
+    if (const auto* far = far_feeds.Find(input.name); far != nullptr) {
       feeds.push_back(far->second);
       continue;
     }
-    const auto near = std::find_if(request.feeds.begin(), request.feeds.end(), named);
+    const auto* near = near_feeds.Find(input.name);
     const Fact& fact = graph.fact(input.value);
-    if (near == request.feeds.end()) return source.NotFed(input.name, fact);
+    if (near == nullptr) return source.NotFed(input.name, fact);
     ONCILLA_ASSIGN(RunValue value, CheckedFeed(source, input.name, fact, near->second));
     feeds.push_back(std::move(value));
   }

@@ -2,8 +2,8 @@
 #include "server/core/classification.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 
 #include "server/core/tensor_codec.h"
@@ -16,8 +16,10 @@ template <class T>
 std::string ValueText(T value) {
   if constexpr (std::is_floating_point_v<T>) {
     char text[400];  // the largest double has 309 digits before the point
-    std::snprintf(text, sizeof(text), "%f", static_cast<double>(value));
-    return text;
+    const auto end = std::to_chars(text, text + sizeof(text), static_cast<double>(value),
+                                   std::chars_format::fixed, 6)
+                         .ptr;
+    return std::string(text, end);
   } else {
     return std::to_string(value);
   }

@@ -516,6 +516,8 @@ class Bench(CliTest):
         self.ok("convert", MODEL, "-o", link, "--no-verify")
         self.assertTrue(link.is_symlink())
         self.assertGreater(target.stat().st_size, 1000)
+        out = self.fails(9, "convert", MODEL, "-o", self.dir / "none" / "x", says=[f"{self.dir}/none/x'"])
+        self.assertNotIn("unverified", out.stderr)
 
     def test_wrong_arguments_are_told_with_their_flag(self):
         self.fails(2, says=["a command is missing. There is: run, inspect"])

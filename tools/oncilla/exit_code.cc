@@ -2,7 +2,9 @@
 // says what kind it is. If both apply, the order of the checks below decides.
 #include "tools/oncilla/exit_code.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "engine/base/format.h"
 
@@ -63,16 +65,30 @@ Status OfRun(const Status& status) {
   return Rebuilt(status, Code::kAborted, Details(status).stage);
 }
 
-void PrintFailure(std::string_view command, const Status& status) {
-  const std::string message = Message(status);
-  const size_t end = message.find('\n');
-  std::string text;
-  if (end != std::string::npos) {
-    text = message.substr(end + 1);
-    if (!text.empty() && text.back() != '\n') text += '\n';
+namespace {
+
+// The first line, and the details below it. Line breaks of names that the first line quotes are
+// escaped.
+std::pair<std::string, std::string> Parts(std::string_view message) {
+  std::string first;
+  size_t at = 0;
+  while (at < message.size() && message[at] != '\n') {
+    const bool opens =
+        message[at] == '\'' && (at == 0 || message[at - 1] == ' ' || message[at - 1] == '(');
+    const size_t close = opens ? message.find('\'', at + 1) : std::string_view::npos;
+    const size_t end = close == std::string_view::npos ? at + 1 : close + 1;
+    first += OneLine(message.substr(at, end - at));
+    at = end;
   }
-  text += StrCat("oncilla", command.empty() ? "" : " ", command,
-                 ": error: ", message.substr(0, end), "\n");
+  return {std::move(first), std::string(message.substr(std::min(at + 1, message.size())))};
+}
+
+}  // namespace
+
+void PrintFailure(std::string_view command, const Status& status) {
+  auto [first, text] = Parts(Message(status));
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  text += StrCat("oncilla", command.empty() ? "" : " ", command, ": error: ", first, "\n");
   const std::string shown = Printable(text);
   std::fwrite(shown.data(), 1, shown.size(), stderr);
 }

@@ -36,6 +36,7 @@ Status OfRun(const Status& status);
 
 // Writes the failure to stderr, details first, so that its first line comes last:
 //   oncilla run: error: cannot open ...
+// Line breaks of quoted names in that line are escaped.
 void PrintFailure(std::string_view command, const Status& status);
 
 }  // namespace oncilla::tool

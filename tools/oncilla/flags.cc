@@ -137,9 +137,18 @@ void ModelFlags::AddTo(CLI::App& app) {
       ->type_name("KEY");
 }
 
+std::vector<std::string> TagsOf(std::string_view text) {
+  std::vector<std::string> tags = SplitAt(text, ',');
+  for (std::string& tag : tags) {
+    const size_t first = std::min(tag.find_first_not_of(' '), tag.size());
+    tag = tag.substr(first, tag.find_last_not_of(' ') + 1 - first);
+  }
+  return tags;
+}
+
 OpenModelOptions LoadOptionsOf(const ModelFlags& flags) {
   OpenModelOptions open;
-  if (!flags.tags.empty()) open.tags = SplitAt(flags.tags, ',');
+  if (!flags.tags.empty()) open.tags = TagsOf(flags.tags);
   if (flags.stored_devices == "soft") open.stored_devices = StoredDevices::kSoft;
   if (flags.stored_devices == "respect") open.stored_devices = StoredDevices::kRespect;
   return open;

@@ -100,6 +100,9 @@ Result<int64_t> ParseBytes(std::string_view text, std::string_view flag);
 Result<std::vector<double>> ParseNumbers(std::string_view text, std::string_view flag);
 std::vector<std::string> SplitAt(std::string_view text, char separator);
 
+// The names in "serve, gpu", without the blanks around them.
+std::vector<std::string> TagsOf(std::string_view text);
+
 // Names of tensors as users give them, in the form the signature has: a GraphDef's "node" for
 // "node:0".
 std::string FullName(const std::string& name, const std::vector<TensorInfo>& known);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <unordered_map>
 
 #include "tools/oncilla/exit_code.h"
 #include "tools/oncilla/files/random_tensor.h"
@@ -176,12 +177,16 @@ Result<Inputs> GatherInputs(const Signature& signature, const std::vector<std::s
   ONCILLA_ASSIGN(const auto files, ByName(flags.inputs, signature, "--input"));
   ONCILLA_ASSIGN(const auto shapes, ByName(flags.shapes, signature, "--shape"));
   ONCILLA_ASSIGN(const ImageOptions image, ParseImage(flags));
+  std::unordered_map<std::string_view, const TensorInfo*> by_name;
+  for (const TensorInfo& info : signature.inputs) by_name.emplace(info.name, &info);
   Inputs out;
   int photos = 0;
   for (const std::string& name : needed) {
-    const TensorInfo* info = Find(signature, name);
-    if (!info)
+    const auto found = by_name.find(name);
+    if (found == by_name.end()) {
       return BadOption("the run needs '", name, "', which is not an input of the signature");
+    }
+    const TensorInfo* info = found->second;
     InputWish wish{name, info->dtype, info->shape, info->kind};
     if (auto it = shapes.find(name); it != shapes.end()) {
       ONCILLA_ASSIGN(wish.shape, SettledShape(*info, flags, signature));
@@ -192,9 +197,9 @@ Result<Inputs> GatherInputs(const Signature& signature, const std::vector<std::s
       source = it->second;
     } else if (!flags.input_dir.empty()) {
       const auto index = static_cast<int>(info - signature.inputs.data());
-      auto found = FindInputFile(flags.input_dir, wish, index);
-      if (!found.ok() && !flags.random) return found.status();
-      if (found.ok()) source = *found;
+      auto file = FindInputFile(flags.input_dir, wish, index);
+      if (!file.ok() && !flags.random) return file.status();
+      if (file.ok()) source = *file;
     }
     if (!source.empty()) {
       ONCILLA_ASSIGN(tensor, ReadTensorFile(source, wish, image));

@@ -8,6 +8,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/move.h"
 #include "backends/cpu/text/tensor_text.h"
+#include "engine/base/decimal.h"
 #include "engine/base/log.h"
 #include "engine/ops/array/movement.h"
 #include "engine/ops/check.h"
@@ -19,11 +20,11 @@ namespace {
 // The shortest of 6 and 9 digits (15 and 17 for a double) that reads back as the same number.
 std::string Digits(double value, bool is_double) {
   if (std::isnan(value)) return "nan";
-  char text[40];
+  std::string text;
   for (const int digits : is_double ? std::array{15, 17} : std::array{6, 9}) {
-    std::snprintf(text, sizeof(text), "%.*g", digits, value);
+    text = GeneralText(value, digits);
     double back = 0;
-    std::from_chars(text, text + std::strlen(text), back);
+    std::from_chars(text.data(), text.data() + text.size(), back);
     if (is_double ? back == value : static_cast<float>(back) == static_cast<float>(value)) break;
   }
   return text;

@@ -1,8 +1,10 @@
 // Numbers and tensors as text; strings as hashes and base 64. Host functions.
 #include <farmhash.h>
+#include <locale.h>
 
 #include <array>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +13,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/text/number_text.h"
 #include "backends/cpu/text/strings.h"
+#include "engine/base/decimal.h"
 #include "engine/ops/data/strings.h"
 #include "engine/tensor/dispatch.h"
 
@@ -28,12 +31,29 @@ std::string Printf(const std::string& format, Values... values) {
   return out;
 }
 
+// Within its life printf writes a decimal point on this thread, whatever the program's locale.
+class PlainLocale {
+ public:
+  PlainLocale() : before_(uselocale(Plain())) {}
+  ~PlainLocale() { uselocale(before_); }
+  PlainLocale(const PlainLocale&) = delete;
+  PlainLocale& operator=(const PlainLocale&) = delete;
+
+ private:
+  static locale_t Plain() {
+    static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
+    return plain;
+  }
+  locale_t before_;
+};
+
 Tensors PrintNumbers(const PrintNumbersAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
   std::string format = "%" + attrs.fill;
   if (attrs.width >= 0) format += std::to_string(attrs.width);
   if (attrs.precision >= 0) format += "." + std::to_string(attrs.precision);
   std::vector<std::string> out;
   const PlainNumbers plain;
+  const PlainLocale locale;
   DispatchDType(in[0].dtype(), [&]<class T>(TypeTag<T>) {
     std::string text = format;
     if constexpr (std::is_same_v<T, bool>) {
@@ -56,17 +76,24 @@ Tensors PrintNumbers(const PrintNumbersAttrs& attrs, const NodeView&, std::span<
   return std::vector<Tensor>{Tensor::Strings(in[0].shape(), std::move(out))};
 }
 
+template <class T>
+T Read(const std::string& text) {
+  T value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
 // The number with 6 digits, or with 9 where 6 do not read back as the same number.
 std::string ShortFloat(float value) {
   if (std::isnan(value)) return "nan";
-  const std::string out = Printf("%.6g", static_cast<double>(value));
-  if (std::strtof(out.c_str(), nullptr) == value) return out;
-  return Printf("%.9g", static_cast<double>(value));
+  const std::string out = GeneralText(static_cast<double>(value));
+  if (Read<float>(out) == value) return out;
+  return GeneralText(static_cast<double>(value), 9);
 }
 std::string ShortDouble(double value) {
   if (std::isnan(value)) return "nan";
-  const std::string out = Printf("%.15g", value);
-  return std::strtod(out.c_str(), nullptr) == value ? out : Printf("%.17g", value);
+  const std::string out = GeneralText(value, 15);
+  return Read<double>(out) == value ? out : GeneralText(value, 17);
 }
 
 std::vector<std::string> ElementTexts(const Tensor& x) {

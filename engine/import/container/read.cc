@@ -114,11 +114,12 @@ std::vector<std::string> NamesOf(const List& list) {
   return names;
 }
 
-// The index of the item with that name, or the number of items if there is none.
+// The index of the first item of each name.
 template <class List>
-size_t Find(const List& list, std::string_view name) {
-  const auto named = [&](const auto& item) { return item.name == name; };
-  return static_cast<size_t>(std::find_if(list.begin(), list.end(), named) - list.begin());
+std::unordered_map<std::string_view, size_t> ByName(const List& list) {
+  std::unordered_map<std::string_view, size_t> out;
+  for (size_t i = 0; i < list.size(); ++i) out.emplace(list[i].name, i);
+  return out;
 }
 
 // One graph's message, with numbers for its values.
@@ -179,12 +180,15 @@ class GraphReader {
   Status Choose(const Part& part) {
     for (size_t o = 0; part.fetches.empty() && o < message_.outputs.size(); ++o)
       outputs_.push_back(o);
-    for (const std::string& name : part.fetches) {
-      const size_t found = Find(message_.outputs, name);
-      if (found == message_.outputs.size()) {
-        return NoSuchTensor("output", name, NamesOf(message_.outputs));
+    if (!part.fetches.empty()) {
+      const auto by_name = ByName(message_.outputs);
+      for (const std::string& name : part.fetches) {
+        const auto found = by_name.find(name);
+        if (found == by_name.end()) {
+          return NoSuchTensor("output", name, NamesOf(message_.outputs));
+        }
+        outputs_.push_back(found->second);
       }
-      outputs_.push_back(found);
     }
     // If no outputs were requested, everything is kept: nodes may be there for their effects.
     const bool all = part.fetches.empty() || part.all_nodes;
@@ -220,12 +224,11 @@ class GraphReader {
   }
 
   Status AddInputs(const Part& part) {
+    const auto by_name = ByName(message_.inputs);
     for (const std::string& name : part.feeds) {
-      const size_t found = Find(message_.inputs, name);
-      if (found == message_.inputs.size()) {
-        return NoSuchTensor("input", name, NamesOf(message_.inputs));
-      }
-      if (ids_[found] == kNoValue) ONCILLA_TRY(AddInput(found));
+      const auto found = by_name.find(name);
+      if (found == by_name.end()) return NoSuchTensor("input", name, NamesOf(message_.inputs));
+      if (ids_[found->second] == kNoValue) ONCILLA_TRY(AddInput(found->second));
     }
     std::vector<std::string> missing;
     for (size_t i = 0; i < message_.inputs.size(); ++i) {

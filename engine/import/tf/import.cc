@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <unordered_set>
 
 #include "engine/import/fed_facts.h"
 #include "engine/import/tf/graph/builder.h"
@@ -80,17 +81,17 @@ class Importer {
   Graph& graph() { return module_.main; }
 
   Status AddInputs() {
+    std::unordered_set<std::string_view> names;
     for (size_t i = 0; i < request_.inputs.size(); ++i) {
       const int flat = flat_.inputs[i];
       if (flat < 0 && request_.only_needed_inputs) {
+        names.insert(request_.inputs[i].name);
         inputs_.push_back(kNoValue);
         continue;
       }
       const TensorInfo& info = request_.inputs[i];
-      for (size_t j = 0; j < i; ++j) {
-        if (request_.inputs[j].name == info.name) {
-          return InvalidArgument("input '", info.name, "' is given twice");
-        }
+      if (!names.insert(info.name).second) {
+        return InvalidArgument("input '", info.name, "' is given twice");
       }
       const Fact* fed = i < request_.fed.size() ? &request_.fed[i] : nullptr;
       auto fact =

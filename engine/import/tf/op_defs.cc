@@ -3,6 +3,7 @@
 // defaults.
 #include "engine/import/tf/op_defs.h"
 
+#include <charconv>
 #include <cstdlib>
 #include <deque>
 #include <protozero/pbf_writer.hpp>
@@ -44,6 +45,12 @@ int64_t TypeNumber(Bytes name) {
   return 0;
 }
 
+float FloatOf(Bytes text) {
+  float value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
 std::string EncodeAttr(Bytes text) {
   const char kind = text[0];
   const std::string value(text.substr(2));
@@ -58,7 +65,7 @@ std::string EncodeAttr(Bytes text) {
       writer.add_int64(3, std::strtoll(value.c_str(), nullptr, 10));
       break;
     case 'f':
-      writer.add_float(4, std::strtof(value.c_str(), nullptr));
+      writer.add_float(4, FloatOf(value));
       break;
     case 's':
       writer.add_bytes(2, value);

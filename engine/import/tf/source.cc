@@ -23,14 +23,20 @@
 namespace oncilla {
 namespace {
 
+using InfosByName = std::unordered_map<std::string_view, const TensorInfo*>;
+
+InfosByName ByName(const std::vector<TensorInfo>& infos) {
+  InfosByName out;
+  for (const TensorInfo& info : infos) out.emplace(info.name, &info);
+  return out;
+}
+
 // Finds the tensor of a name: one of the signature's, or any tensor of the graph by its name there.
 Result<TensorInfo> Resolve(const std::string& name, const std::vector<TensorInfo>& known,
-                           std::string_view role, const TfBody& main) {
-  for (const TensorInfo& info : known) {
-    if (info.name == name) {
-      if (!info.source.empty()) return info;
-      return Unsupported(role, " '", name, "' of the signature is a sparse or composite tensor");
-    }
+                           const InfosByName& by_name, std::string_view role, const TfBody& main) {
+  if (const auto found = by_name.find(name); found != by_name.end()) {
+    if (!found->second->source.empty()) return *found->second;
+    return Unsupported(role, " '", name, "' of the signature is a sparse or composite tensor");
   }
   const std::string_view node = std::string_view(name).substr(0, name.find(':'));
   if (name.find('/') == std::string::npos && main.Find(node) < 0) {
@@ -84,13 +90,14 @@ Result<TfImportRequest> MakeRequest(const ImportRequest& asked, const Signature&
   TfImportRequest request;
   request.only_needed_inputs = asked.feeds.empty();
   const auto all = [](const std::vector<TensorInfo>& list) { return NamesOf(list); };
+  const InfosByName inputs = ByName(signature.inputs), outputs = ByName(signature.outputs);
   for (const std::string& name : asked.feeds.empty() ? all(signature.inputs) : asked.feeds) {
-    ONCILLA_ASSIGN(TensorInfo info, Resolve(name, signature.inputs, "input", main));
+    ONCILLA_ASSIGN(TensorInfo info, Resolve(name, signature.inputs, inputs, "input", main));
     request.inputs.push_back(std::move(info));
   }
   const bool all_outputs = asked.fetches.empty() && asked.targets.empty();
   for (const std::string& name : all_outputs ? all(signature.outputs) : asked.fetches) {
-    ONCILLA_ASSIGN(TensorInfo info, Resolve(name, signature.outputs, "output", main));
+    ONCILLA_ASSIGN(TensorInfo info, Resolve(name, signature.outputs, outputs, "output", main));
     request.outputs.push_back(std::move(info));
   }
   ONCILLA_TRY(CheckNoTensorTwice(asked, signature, request));

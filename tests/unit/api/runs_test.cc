@@ -102,7 +102,9 @@ TEST(ApiTensor, SharedHandleOutlivesTheOther) {
 TEST(ApiComplex, NumbersGoInAndComeOut) {
   oncilla::SessionOptions options;
   options.device = "cpu";
+  options.max_concurrent_runs = 2;
   auto session = oncilla::Session::Create(options).value();
+  EXPECT_THAT(session.config(), HasSubstr("max_concurrent_runs"));
   auto model =
       session
           .Load(std::string(ONCILLA_SOURCE_DIR) + "/testdata/tensorflow/runs/complex_border/model")

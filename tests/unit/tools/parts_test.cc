@@ -56,6 +56,17 @@ TEST(ExitCodeTest, WhoOwnsAFileDecides) {
   EXPECT_EQ(ExitCodeOf(OfRun(WithStage(Internal("x"), Stage::kDevice))), 5);
 }
 
+TEST(PrintFailureTest, DetailsFirstAndNamesOnOneLine) {
+  const auto printed = [](std::string_view message) {
+    testing::internal::CaptureStderr();
+    PrintFailure("run", InvalidArgument(message));
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(printed("wrong\nwhy\nand how"), "why\nand how\noncilla run: error: wrong\n");
+  EXPECT_EQ(printed("node 'a\nb' of the model's\nwhy 'c"),
+            "why 'c\noncilla run: error: node 'a\\nb' of the model's\n");
+}
+
 TEST(ParseTest, Bytes) {
   EXPECT_EQ(*ParseBytes("64", "--limit"), 64);
   EXPECT_EQ(*ParseBytes("1.5k", "--limit"), 1500);
@@ -65,6 +76,12 @@ TEST(ParseTest, Bytes) {
   for (const char* bad : {"", "x", "1XB", "1ki2", "9999999T", "-1", "1i"}) {
     EXPECT_EQ(Details(ParseBytes(bad, "--limit").status()).stage, Stage::kOptions) << bad;
   }
+}
+
+TEST(ParseTest, TagsWithBlanks) {
+  EXPECT_THAT(TagsOf("serve"), ElementsAre("serve"));
+  EXPECT_THAT(TagsOf(" serve , gpu"), ElementsAre("serve", "gpu"));
+  EXPECT_THAT(TagsOf("a b, "), ElementsAre("a b", ""));
 }
 
 TEST(ParseTest, ShapesAndNumbers) {

@@ -327,6 +327,17 @@ Status CheckNotSource(const std::string& model, const std::string& target) {
       ": choose another name");
 }
 
+// The same failure with the name that the user knows.
+Status Renamed(const Status& status, const std::string& draft, const std::string& target) {
+  std::string text(status.message());
+  const size_t at = text.find(draft);
+  if (at == std::string::npos) return status;
+  Status out(status.code(), text.replace(at, draft.size(), target));
+  status.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& payload) { out.SetPayload(url, payload); });
+  return out;
+}
+
 // Writes a draft, and renames it to the result once `check`, which returns a report, succeeds.
 template <class Write, class Check>
 Result<std::string> WriteChecked(const ConvertFlags& flags, Write&& write, Check&& check) {
@@ -338,13 +349,13 @@ Result<std::string> WriteChecked(const ConvertFlags& flags, Write&& write, Check
   const TemporaryFile mark = flags.no_verify ? TemporaryFile() : TemporaryFile(draft);
   {
     const Progress progress(StrCat("writing ", flags.out));
-    ONCILLA_TRY(write(draft));
+    ONCILLA_TRY(Renamed(write(draft), draft, *target));
   }
   if (flags.no_verify) return std::string();
   Result<std::string> report = check(draft);
   if (!report.ok()) {
     (void)RemoveFile(draft);
-    return report;
+    return Renamed(report.status(), draft, *target);
   }
   if (std::rename(draft.c_str(), target->c_str()) != 0) {
     (void)RemoveFile(draft);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "tools/oncilla/files/random_tensor.h"
 
@@ -43,8 +44,9 @@ Result<std::vector<NamedTensor>> MakeFeeds(const Signature& signature, int64_t o
   ONCILLA_ASSIGN(Inputs inputs, GatherInputs(signature, given, files));
   std::vector<NamedTensor> feeds = std::move(inputs.feeds);
   const Signature sized = WithSizes(signature, open);
+  const std::set<std::string_view> known(given.begin(), given.end());
   for (const TensorInfo& info : sized.inputs) {
-    if (std::find(given.begin(), given.end(), info.name) != given.end()) continue;
+    if (known.count(info.name) > 0) continue;
     if (info.dtype == DType::kInvalid) {
       return InvalidArgument("the model does not say the type of input '", info.name, "'");
     }

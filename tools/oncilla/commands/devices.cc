@@ -38,6 +38,15 @@ OpenedDevice Try(Runtime& runtime, const ListedDevice& listed) {
   return out;
 }
 
+// The device that a run on "auto" takes: of those that open.
+Result<size_t> Usual(const Runtime& runtime, std::span<const OpenedDevice> devices) {
+  std::vector<ListedDevice> usable(runtime.devices().begin(), runtime.devices().end());
+  for (size_t i = 0; i < usable.size(); ++i) {
+    if (!devices[i].problem.empty()) usable[i].name.clear();
+  }
+  return ResolveDevice("auto", usable, runtime.notes());
+}
+
 // The folder of compiled programs, and the reason if they are not stored.
 std::pair<std::string, std::string> CacheState(const Runtime& runtime) {
 #if ONCILLA_OPENCL
@@ -104,7 +113,7 @@ Status Devices(const DevicesFlags& flags) {
   }
   for (std::string& note : GpuNotes("/dev/dri", found_gpu)) notes.push_back(std::move(note));
   const auto [cache, cache_problem] = CacheState(*runtime);
-  ONCILLA_ASSIGN(const size_t chosen, runtime->Resolve("auto"));
+  ONCILLA_ASSIGN(const size_t chosen, Usual(*runtime, devices));
   const std::string choice = runtime->devices()[chosen].short_name();
   if (flags.json) {
     Json json = DocumentJson("devices");

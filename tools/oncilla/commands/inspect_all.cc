@@ -39,7 +39,7 @@ Verdict Judge(ModelSource& source, const Signature& signature) {
 Result<All> Gather(const ModelFlags& model, ModelSource& source) {
   All all;
   std::vector<std::string> tags;
-  if (!model.tags.empty()) tags = SplitAt(model.tags, ',');
+  if (!model.tags.empty()) tags = TagsOf(model.tags);
   ONCILLA_ASSIGN(all.contents, ReadTfContents(model.path, tags));
   for (const std::vector<std::string>& set : all.contents.tags) {
     if (set == all.contents.chosen || set.empty()) continue;
