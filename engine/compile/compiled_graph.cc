@@ -3,6 +3,7 @@
 
 #include "engine/base/format.h"
 #include "engine/base/free_memory.h"
+#include "engine/base/work_limits.h"
 #include "engine/graph/at_node.h"
 #include "engine/graph/shape_fixers.h"
 #include "engine/graph/verify.h"
@@ -49,6 +50,7 @@ Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue || !graph.value(node.inputs[i]).is_constant()) continue;
       if (node.op->traits.IsPlanInput(i)) continue;
+      ONCILLA_TRY(WorkLook::Ask());  // a large constant takes time to hash, and to pack below
       const auto look = [&] { return devices[node.device]->PackingFor(view, static_cast<int>(i)); };
       ONCILLA_ASSIGN(Packing packing, FencedAtNode(look, node));
       wanted.emplace_back(node.device, in[i].value, std::move(packing));
@@ -64,6 +66,7 @@ Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
   constexpr int64_t kReturnedAtOnce = int64_t{8} << 20;
   int64_t free = 0;
   for (size_t w = 0; w < wanted.size(); ++w) {
+    ONCILLA_TRY(WorkLook::Ask());
     const Node& node = graph.node(NodeId{places[w].first});
     auto memory = Fenced([&] { return store.Get(wanted[w], control); });
     if (!memory.ok()) {

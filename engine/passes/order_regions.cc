@@ -209,14 +209,14 @@ class RegionFinder {
         pinned_[At(n)] = true;
       }
     };
-    if (source.frame.empty()) {
-      AxisOrder order = SameOrder(source.shape.rank());
-      for (const auto& reader : source.readers) {
-        if (source.maker != from && reader.node == from) order = reader.order;
-      }
-      source.frame = Compose(plan_.nodes[At(from)].frame, Inverse(order));
-      region_sources_.push_back(s);
+    // Its maker and readers were all met at the first visit, and frames do not change.
+    if (!source.frame.empty()) return;
+    AxisOrder order = SameOrder(source.shape.rank());
+    for (const auto& reader : source.readers) {
+      if (source.maker != from && reader.node == from) order = reader.order;
     }
+    source.frame = Compose(plan_.nodes[At(from)].frame, Inverse(order));
+    region_sources_.push_back(s);
     meet(source.maker, SameOrder(source.shape.rank()));
     for (const auto& reader : source.readers) meet(reader.node, reader.order);
   }

@@ -1,4 +1,5 @@
 // The ordered lists of passes, and the loop that runs them.
+#include "engine/base/work_limits.h"
 #include "engine/graph/verify.h"
 #include "engine/passes/pass.h"
 
@@ -62,6 +63,7 @@ Result<Graph> RunPasses(Graph graph, std::span<const Pass> passes, const PassCon
   for (int round = 0; round < options.max_rounds; ++round) {
     bool changed = false;
     for (const Pass& pass : passes) {
+      ONCILLA_TRY(WorkLook::Ask());
       Patch patch(graph);
       ONCILLA_TRY(In(pass.run(graph, context, patch), StrCat("pass '", pass.name, "'")));
       if (patch.empty()) continue;

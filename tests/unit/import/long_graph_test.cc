@@ -94,6 +94,23 @@ TEST(LongGraphs, ChainsOfIdentities) {
   RunsInTime(g.Take(), {2});
 }
 
+// One value that every node of a chain reads.
+TEST(LongGraphs, ValuesOfManyReaders) {
+  const int nodes = kSanitized ? 1'000 : 15'000;
+  LongGraph g;
+  const std::string type = LongGraph::Type(kFloat);
+  g.Node("x", "Placeholder", {}, {{"dtype", type}, {"shape", LongGraph::SizeShape({2, 3})}});
+  g.Node("p", "Const", {}, {{"dtype", LongGraph::Type(kInt32)}, {"value", LongGraph::Pair(1, 0)}});
+  g.Node("t", "Transpose", {"x", "p"}, {{"T", type}, {"Tperm", LongGraph::Type(kInt32)}});
+  for (int i = 0; i < nodes; ++i) {
+    g.Node("n" + std::to_string(i), "Mul", {i == 0 ? "t" : "n" + std::to_string(i - 1), "t"},
+           {{"T", type}});
+  }
+  g.Node("y", "Transpose", {"n" + std::to_string(nodes - 1), "p"},
+         {{"T", type}, {"Tperm", LongGraph::Type(kInt32)}});
+  RunsInTime(g.Take(), {2, 3});
+}
+
 TEST(LongGraphs, ChainsOfTransposes) {
   const int nodes = kSanitized ? 2'000 : 20'000;
   LongGraph g;
