@@ -387,12 +387,18 @@ Result<ArenaPlan> PackArena(std::span<const BufferUse> uses, const ArenaOptions&
     return static_cast<double>(best.bytes) /
            static_cast<double>(std::max<int64_t>(plan.lower_bound, 1));
   };
-  bool found = false;
+  bool served = false;
   if (like != nullptr && like->order.size() == uses.size()) {
     best.Try(packing, like->order, like->capped ? plan.lower_bound : kNoCeiling);
-    found = excess() <= like->excess;
+    served = excess() <= like->excess;
   }
-  if (!found) Search(rounded, packing, plan.lower_bound, options.work, best);
+  if (!served) {
+    // As without `like`, whose result stays where it is better.
+    Best searched;
+    Search(rounded, packing, plan.lower_bound, SaturatingAdd(options.work, packing.work()),
+           searched);
+    if (searched.bytes <= best.bytes) best = std::move(searched);
+  }
   plan.found = {std::move(best.order), best.ceiling != kNoCeiling, excess()};
   plan.places = std::move(best.places);
   plan.block_bytes = std::move(best.block_bytes);

@@ -123,29 +123,20 @@ class RowTaps {
   int64_t in_rows() const { return in_rows_; }  // of a sample
   int64_t out_rows() const { return out_rows_; }
 
-  // The input rows of an output row, as many as there are taps.
-  void RowsOf(int64_t o, int64_t* rows) const {
+  // The input rows of an output row and their weights, as many of each as there are taps.
+  void Find(int64_t o, int64_t* rows, float* weights) const {
     int64_t count = 1, after = out_rows_;
     rows[0] = 0;
-    for (size_t i = 0; i < axes_.size(); ++i) {
-      const ResizeTaps& table = axes_[i];
-      after /= out_size_[i];
-      const int32_t* index = table.index.data() + o / after % out_size_[i] * table.taps;
-      for (int64_t k = count * table.taps; k-- > 0;) {
-        rows[k] = rows[k / table.taps] * in_size_[i] + index[k % table.taps];
-      }
-      count *= table.taps;
-    }
-  }
-  void WeightsOf(int64_t o, float* weights) const {
-    int64_t count = 1, after = out_rows_;
     weights[0] = 1;
     for (size_t i = 0; i < axes_.size(); ++i) {
       const ResizeTaps& table = axes_[i];
       after /= out_size_[i];
-      const float* weight = table.weight.data() + o / after % out_size_[i] * table.taps;
+      const int64_t first = o / after % out_size_[i] * table.taps;
+      // Backwards, so that each row is read before its taps take its place.
       for (int64_t k = count * table.taps; k-- > 0;) {
-        weights[k] = weights[k / table.taps] * weight[k % table.taps];
+        const auto tap = static_cast<size_t>(first + k % table.taps);
+        rows[k] = rows[k / table.taps] * in_size_[i] + table.index[tap];
+        weights[k] = weights[k / table.taps] * table.weight[tap];
       }
       count *= table.taps;
     }
@@ -171,7 +162,8 @@ class CopyPixels : public CpuKernel {
     ParallelFor(args.threads, out[0] * rows_.out_rows(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         int64_t at = 0;
-        rows_.RowsOf(i % rows_.out_rows(), &at);
+        float weight = 0;  // 1
+        rows_.Find(i % rows_.out_rows(), &at, &weight);
         const std::byte* from =
             args.inputs[0] + (i / rows_.out_rows() * rows_.in_rows() + at) * row;
         std::byte* y = args.outputs[0] + i * pixels * pixel;
@@ -208,8 +200,7 @@ class FastResize : public CpuKernel {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t o = i % rows_.out_rows();
         const T* sample = args.In<T>(0) + i / rows_.out_rows() * rows_.in_rows() * in_row;
-        rows_.RowsOf(o, rows.data());
-        rows_.WeightsOf(o, weight.data());
+        rows_.Find(o, rows.data(), weight.data());
         for (size_t t = 0; t < taps; ++t) from[t] = sample + rows[t] * in_row;
         T* y = args.Out<T>(0) + i * out_row;
         const auto row = [&](auto resize) {

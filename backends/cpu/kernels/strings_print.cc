@@ -1,6 +1,5 @@
 // Numbers and tensors as text; strings as hashes and base 64. Host functions.
 #include <farmhash.h>
-#include <locale.h>
 
 #include <array>
 #include <bit>
@@ -31,29 +30,12 @@ std::string Printf(const std::string& format, Values... values) {
   return out;
 }
 
-// Within its life printf writes a decimal point on this thread, whatever the program's locale.
-class PlainLocale {
- public:
-  PlainLocale() : before_(uselocale(Plain())) {}
-  ~PlainLocale() { uselocale(before_); }
-  PlainLocale(const PlainLocale&) = delete;
-  PlainLocale& operator=(const PlainLocale&) = delete;
-
- private:
-  static locale_t Plain() {
-    static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
-    return plain;
-  }
-  locale_t before_;
-};
-
 Tensors PrintNumbers(const PrintNumbersAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
   std::string format = "%" + attrs.fill;
   if (attrs.width >= 0) format += std::to_string(attrs.width);
   if (attrs.precision >= 0) format += "." + std::to_string(attrs.precision);
   std::vector<std::string> out;
   const PlainNumbers plain;
-  const PlainLocale locale;
   DispatchDType(in[0].dtype(), [&]<class T>(TypeTag<T>) {
     std::string text = format;
     if constexpr (std::is_same_v<T, bool>) {

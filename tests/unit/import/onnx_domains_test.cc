@@ -269,8 +269,13 @@ TEST_F(OnnxDomains, RefusesPoolsAndLoopsOfMicrosoftThatCannotBe) {
   EXPECT_SAYS(refusal(lstm({"t", "w", "r", "", "", "", "", "", "w", "w", "v", "x"})),
               "input 11 has the rank 4, not 3");
   EXPECT_SAYS(refusal(lstm({"t", "w", "r", "", "", "", "", "", "w", "r", "v", "t"})), "along axis");
-  EXPECT_SAYS(refusal(OnnxNodeText("MatMulFpQ4", {"t", "b", "b"}, {"y"}, "n").Domain(kMicrosoft)),
-              "the matrix's shape");
+  const auto product = [] {
+    OnnxNodeText node("MatMulFpQ4", {"t", "b", "b"}, {"y"}, "n");
+    node.Domain(kMicrosoft);
+    return node;
+  };
+  EXPECT_SAYS(refusal(product()), "the matrix's shape");
+  EXPECT_SAYS(refusal(product().Int("blk_quant_type", 2)), "with blk_quant_type 2");
 }
 
 }  // namespace

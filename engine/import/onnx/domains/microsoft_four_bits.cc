@@ -1,12 +1,12 @@
 // com.microsoft's products with weights of four bits in formats of their own: bitsandbytes', which
-// are unpacked while importing, and that of old models of ONNX Runtime (MatMulFpQ4).
+// nodes unpack that constant folding removes, and that of old models of ONNX Runtime (MatMulFpQ4).
 #include "engine/import/onnx/lowering.h"
 #include "engine/ops/math/packed.h"
 
 namespace oncilla {
 namespace {
 
-// The numbers that 4 bits stand for in bitsandbytes: FP4 (a sign, then 0, 1/192, 2/3, ..) and NF4,
+// The values of the 4-bit codes of bitsandbytes: FP4 (a sign, then 0, 1/192, 2/3, ..), and NF4,
 // quantiles of the normal distribution.
 constexpr float kBnb4Tables[2][16] = {
     {0.0f, 5.208333333e-03f, 0.66666667f, 1.0f, 0.33333333f, 0.5f, 0.16666667f, 0.25f, -0.0f,
@@ -16,8 +16,8 @@ constexpr float kBnb4Tables[2][16] = {
      0.07958029955625534f, 0.16093020141124725f, 0.24611230194568634f, 0.33791524171829224f,
      0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f}};
 
-// Weights [N, K] in pairs of places in a table, the first in a byte's upper half; each `block_size`
-// of them, of one row or of several, have a factor. They are unpacked while importing.
+// Weights [N, K] as pairs of 4-bit codes, the first in the upper half of a byte. Each `block_size`
+// consecutive codes, which may span several rows, share a factor.
 Result<Values> LowerMatMulBnb4(OnnxLowering& b) {
   b.Ignore("training_mode");
   ONCILLA_ASSIGN(const int64_t depth, b.NeedInt("K"));
@@ -40,7 +40,7 @@ Result<Values> LowerMatMulBnb4(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId lower, b.Add("BitAnd", {}, {bytes, mask}, "lower"));
   ONCILLA_ASSIGN(ValueId places, b.Add(ConcatAttrs{.axis = 1}, {upper, lower}, "pairs"));
   ONCILLA_ASSIGN(places, b.Add(ReshapeAttrs{}, {places, b.Ints({-1})}, "places"));
-  // The last block is filled up.
+  // Pad the last block to its full size.
   const int64_t more = blocks * block - (count + 1) / 2 * 2;
   if (more > 0) {
     ONCILLA_ASSIGN(places, b.Add("Pad", {}, {places, b.Ints({0, more})}, "places_of_blocks"));
@@ -80,10 +80,12 @@ Result<ValueId> NeighboursInPairs(OnnxLowering& b, ValueId bytes) {
 
 // Weights [K, N] as a list of blocks of 32 numbers down a column, one column after the other: a
 // factor of four bytes, with blk_quant_type 1 a zero point, and 16 bytes with the first 16 numbers
-// in their lower halves, the others in the upper ones. They are packed in another order while
-// importing.
+// in their lower halves, the others in the upper ones. Nodes that constant folding removes bring
+// them into the order of MatMulPacked.
 Result<Values> LowerMatMulFpQ4(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t kind, b.Int("blk_quant_type", 1));
+  // ONNX Runtime's other types have blocks of 64 and 128.
+  if (kind != 0 && kind != 1) return Unsupported("with blk_quant_type ", kind);
   ONCILLA_ASSIGN(const std::vector<int64_t> sizes, b.KnownInts(2, "the matrix's shape"));
   constexpr int64_t kMost = int64_t{1} << 30, kBlock = 32, kScale = 4;
   if (sizes.size() != 2 || sizes[0] < 1 || sizes[0] > kMost || sizes[1] < 1 || sizes[1] > kMost) {
