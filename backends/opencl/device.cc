@@ -37,7 +37,9 @@ ProbeResult ProbeOrRecall(const FoundDevice& device, DiskCache* disk) {
     if (disk->Crashed(key)) {
       ProbeResult result;
       result.failure =
-          StrCat("trying it out killed an earlier process; to try again, remove ", disk->folder());
+          StrCat("the last two processes or more were killed or crashed while they tried it out; it "
+                 "is left alone for an hour or longer; to try again now, remove ",
+                 disk->folder());
       return result;
     }
     if (const std::optional<std::string> text = disk->Load(key)) {

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
@@ -24,8 +25,11 @@ namespace {
 constexpr std::string_view kMagic = "oncilla-cl 1 ";
 constexpr uint64_t kMostEntryBytes = 64 << 20;
 // A process that was killed cannot be distinguished from one that its driver crashed, and a kill
-// may hit any key once. A key is therefore banned only after this many deaths in a row.
-constexpr uint64_t kDeathsToBan = 2;
+// may hit any key once. A key is therefore banned only after this many deaths in a row, and not for
+// good: an impatient user may press Ctrl-C twice in a first run. The ban's time doubles with each
+// further death.
+constexpr uint64_t kDeathsToBan = 2, kMostDeaths = 10;
+constexpr int64_t kFirstBanSeconds = 3600;
 constexpr std::string_view kEntry = ".entry", kCrashed = ".crashed", kUsing = "using.";
 
 bool IsKey(std::string_view text) {
@@ -122,14 +126,24 @@ std::string DiskCache::EntryPath(const std::string& key) const {
 }
 
 uint64_t DiskCache::Deaths(const std::string& key) const {
-  const auto deaths = ReadFile(JoinPath(folder_, StrCat(key, kCrashed)), kDeathsToBan);
+  const std::string path = JoinPath(folder_, StrCat(key, kCrashed));
+  const auto deaths = ReadFile(path, kMostDeaths);
   // The file is longer than that, or cannot be read: its existence bans the key.
-  if (!deaths.ok()) return FileExists(JoinPath(folder_, StrCat(key, kCrashed))) ? kDeathsToBan : 0;
+  if (!deaths.ok()) return FileExists(path) ? kMostDeaths : 0;
   return deaths->size();
 }
 
 bool DiskCache::Crashed(const std::string& key) const {
-  return problem_.empty() && Deaths(key) >= kDeathsToBan;
+  if (!problem_.empty()) return false;
+  const uint64_t deaths = Deaths(key);
+  struct stat file = {};
+  if (deaths < kDeathsToBan ||
+      ::stat(JoinPath(folder_, StrCat(key, kCrashed)).c_str(), &file) != 0) {
+    return false;
+  }
+  const int64_t since = ::time(nullptr) - file.st_mtim.tv_sec;
+  // A time in the future is of a clock that has been set back since.
+  return since >= 0 && since < kFirstBanSeconds << (deaths - kDeathsToBan);
 }
 
 std::optional<std::string> DiskCache::Load(const std::string& key) {
@@ -200,7 +214,7 @@ void DiskCache::ForgetCrashes() {
         // The entry itself may have killed the process, so it is dropped, and will be compiled
         // again.
         Drop(bad);
-        const std::string deaths(Deaths(bad) + 1, '+');
+        const std::string deaths(std::min(Deaths(bad) + 1, kMostDeaths), '+');
         (void)WriteFile(JoinPath(folder_, StrCat(bad, kCrashed)), deaths).ok();
       }
       ::unlink(path.c_str());

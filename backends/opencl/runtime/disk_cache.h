@@ -43,7 +43,8 @@ class DiskCache {
   std::optional<std::string> Load(const std::string& key);
   void Store(const std::string& key, std::string_view payload);
   void Drop(const std::string& key);
-  // Whether two processes in a row died while their driver worked on this entry.
+  // Whether two processes in a row died while their driver worked on this entry, the last one within
+  // the last hour (after three deaths two hours, and so on, up to ten days).
   bool Crashed(const std::string& key) const;
 
   // Marks that a driver works on the entry, from construction to destruction; one at a time.

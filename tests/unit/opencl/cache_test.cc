@@ -127,7 +127,7 @@ void DieAtWork(const std::string& folder) {
   ASSERT_TRUE(WIFSIGNALED(status));
 }
 
-TEST(DiskCache, AnEntryThatKilledTwoProcessesIsNeverUsedAgain) {
+TEST(DiskCache, AnEntryThatKilledTwoProcessesIsNotUsedAgain) {
   Folder folder;
   {
     DiskCache cache(folder.path());
@@ -154,6 +154,31 @@ TEST(DiskCache, AnEntryThatKilledTwoProcessesIsNeverUsedAgain) {
   DiskCache::InUse in_use(cache, Key(1));
   DiskCache other(folder.path());
   EXPECT_EQ(other.Load(Key(1)), "fine");
+}
+
+// A user may have interrupted two first runs: the ban ends, later after each further death.
+TEST(DiskCache, ABanEnds) {
+  Folder folder;
+  const std::string file = JoinPath(folder.path(), Key(2) + ".crashed");
+  const auto banned_after = [&](int64_t seconds) {
+    const timespec then = {::time(nullptr) - seconds, 0}, times[2] = {then, then};
+    EXPECT_EQ(::utimensat(AT_FDCWD, file.c_str(), times, 0), 0);
+    return DiskCache(folder.path()).Crashed(Key(2));
+  };
+  DieAtWork(folder.path());
+  DieAtWork(folder.path());
+  EXPECT_TRUE(DiskCache(folder.path()).Crashed(Key(2)));
+  EXPECT_TRUE(banned_after(3000));
+  EXPECT_FALSE(banned_after(3700));
+  DieAtWork(folder.path());
+  EXPECT_TRUE(DiskCache(folder.path()).Crashed(Key(2)));
+  EXPECT_TRUE(banned_after(3700));
+  EXPECT_FALSE(banned_after(7300));
+  for (int i = 0; i < 12; ++i) DieAtWork(folder.path());
+  EXPECT_TRUE(DiskCache(folder.path()).Crashed(Key(2)));
+  EXPECT_TRUE(banned_after(9 * 24 * 3600));
+  EXPECT_FALSE(banned_after(11 * 24 * 3600));
+  EXPECT_FALSE(banned_after(-1000));  // the clock was set back
 }
 
 TEST(DiskCache, DeathsThatSurvivalSeparatesAreNoBan) {
