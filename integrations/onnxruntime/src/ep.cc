@@ -106,6 +106,7 @@ void Ep::ReleaseAll(OrtEp*, OrtNodeComputeInfo** infos, size_t count) {
 void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
   const Graph graph(ort_graph);
   if (GoesWithItsHolder(ort_graph)) return;
+  WarnOfUnknownExclusions(ort_graph, graph);
   std::vector<std::string> reasons(graph.nodes.size());
   std::vector<bool> taken(graph.nodes.size());
   const std::vector<size_t> asked = Candidates(graph, taken, reasons);
@@ -194,6 +195,27 @@ std::string Ep::ExcludedBy(const GraphNode& node) const {
     if (excluded.contains(kind)) return "it holds " + kind + ", which is excluded (exclude_ops)";
   }
   return "";
+}
+
+void Ep::WarnOfUnknownExclusions(const OrtGraph* ort_graph, const Graph& graph) {
+  const OrtNode* holder = nullptr;
+  Check(Ort().Graph_GetParentNode(ort_graph, &holder));
+  if (holder != nullptr) return;  // the graph around it is asked for later, and knows all ops
+  std::set<std::string> kinds;
+  for (const GraphNode& node : graph.nodes) {
+    kinds.insert(node.Kind());
+    kinds.insert(node.held.begin(), node.held.end());
+  }
+  for (const std::string& name : options_.exclude_ops) {
+    if (kinds.contains(name)) continue;
+    std::string hint;
+    for (const std::string& kind : kinds) {
+      if (kind.ends_with("." + name)) hint = "; it has '" + kind + "'";
+    }
+    Log(logger_, kOrtWarning,
+        "oncilla: exclude_ops names '" + name + "', of which '" + graph.name + "' has no node" +
+            hint);
+  }
 }
 
 std::vector<size_t> Ep::Candidates(const Graph& graph, std::vector<bool>& taken,

@@ -55,6 +55,8 @@ class Ep : public OrtEp {
                                  std::vector<std::string>& reasons) const;
   // Why the options leave a node to ONNX Runtime; empty where they do not.
   std::string ExcludedBy(const GraphNode& node) const;
+  // Logs a warning for each op of exclude_ops that the model does not have.
+  void WarnOfUnknownExclusions(const OrtGraph* ort_graph, const Graph& graph);
   // Marks the nodes of `nodes` that the engine cannot run as not taken, with the reason; true when
   // all of them can.
   bool Judge(const Graph& graph, const std::vector<size_t>& nodes, std::vector<bool>& taken,

@@ -45,10 +45,10 @@ def model(nodes, inputs, outputs, initializers=(), opset=17, values=()):
     return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
 
 
-def session(of, on="cpu", session_options=None, **options):
+def session(of, on="cpu", session_options=None, severity=3, **options):
     """With the provider on a device, or an exception: Python's own fallback to the CPU provider is off."""
     so = session_options or onnxruntime.SessionOptions()
-    so.log_severity_level = 3
+    so.log_severity_level = severity
     so.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     so.add_provider_for_devices(provider.devices(on), provider.provider_options(so, **options))
     return onnxruntime.InferenceSession(of, so, enable_fallback=0)

@@ -49,6 +49,14 @@ def test_ops_are_excluded_by_domain_and_name():
     assert parts(session(of, exclude_ops=" com.microsoft.QuickGelu , Relu,")) == ([["Neg", "Exp"]], ["Relu", "QuickGelu"])
 
 
+def test_excluded_ops_that_the_model_lacks_are_told(capfd):
+    of = model([("com.microsoft.QuickGelu", ["x"], ["a"]), ("Neg", ["a"], ["y"])], [value("x", [3])], [value("y", [3])])
+    session(of, severity=2, exclude_ops="QuickGelu,Neg,Softmaks")
+    told = capfd.readouterr().err
+    assert "exclude_ops names 'QuickGelu', of which" in told and "it has 'com.microsoft.QuickGelu'" in told
+    assert "exclude_ops names 'Softmaks'" in told and "'Neg'" not in told
+
+
 def test_small_parts_stay():
     of = model([("Relu", ["x"], ["a"]), (STAYS, ["a"], ["b"]), ("Tanh", ["b"], ["c"]), ("Exp", ["c"], ["d"]), ("Neg", ["d"], ["y"])], [value("x", [3])], [value("y", [3])])
     assert parts(session(of, min_nodes=1, exclude_ops=STAYS))[0] == [["Relu"], ["Tanh", "Exp", "Neg"]]
