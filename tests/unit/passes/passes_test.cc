@@ -2,8 +2,11 @@
 // compute the same.
 #include <gtest/gtest.h>
 
+#include "engine/base/early_end.h"
+#include "engine/base/work_limits.h"
 #include "engine/graph/print.h"
 #include "tests/unit/support/graph_text.h"
+#include "tests/unit/support/session_parts.h"
 
 namespace oncilla {
 namespace {
@@ -306,6 +309,22 @@ TEST(Patch, FactsGrow) {
   t.Output("y", t.Add("Relu", {y}));
   const Graph after = After(t, {kFold});
   EXPECT_EQ(StrCat(after.fact(after.outputs()[0].value)), "f32[n,6,4]") << Print(after);
+}
+
+// A pass may take long on a large graph, so limits of the work are looked at before each.
+TEST(RunPasses, EndsBeforeTheNextPassWhenTheWorkIsCancelled) {
+  GraphText t;
+  t.Output("y", t.Add("Relu", {t.Add("Identity", {t.Input("x", Shape{2, 3})})}));
+  const std::vector<Pass> passes = {kRemove, {"never", [](const Graph&, const PassContext&, Patch&) {
+                                                 return Internal("the work was cancelled before");
+                                               }}};
+  SessionParts parts;
+  const EarlyEnd end = {.cancel = CancellationToken::Create()};
+  PipelineOptions options;
+  options.observe = [&](std::string_view, const Graph&) { end.cancel.Cancel(); };
+  const WorkScope scope({nullptr, &end});
+  auto after = RunPasses(t.graph(), passes, PassContext{parts.devices()}, options);
+  EXPECT_EQ(after.status().code(), Code::kCancelled) << after.status().message();
 }
 
 }  // namespace
