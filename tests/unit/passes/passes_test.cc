@@ -171,6 +171,24 @@ TEST(FoldConstants, LargeRepetitionsStay) {
   EXPECT_EQ(Ops(After(t, {kFold})), "Expand Mul Mul");
 }
 
+// Sizes that depend on data, and strings: no shape tells how much memory they take.
+TEST(FoldConstants, WhatGrowsBeyondItsFactsStays) {
+  const auto folded = [](int64_t limit) {
+    GraphText t;
+    const std::vector<ValueId> ranges =
+        t.AddAll("RaggedRange", {t.Ints({0}), t.Ints({limit}), t.Ints({1})});
+    t.Output("y", t.Add("Mul", {ranges[1], t.Input("x", Shape{}, DType::kI64)}));
+    return Ops(RunOnly(t.graph(), std::vector<Pass>{kFold}));
+  };
+  EXPECT_EQ(folded(100), "Mul");
+  EXPECT_EQ(folded(100000), "RaggedRange Mul");               // a result of 800 KB
+  EXPECT_EQ(folded(int64_t{1} << 40), "RaggedRange Mul");     // refused before it is made
+  GraphText t;
+  const ValueId word = t.Strings({1}, {std::string(60000, 'x')});
+  t.Output("y", t.Add("Expand", {word, t.Ints({2000})}));
+  EXPECT_EQ(Ops(RunOnly(t.graph(), std::vector<Pass>{kFold})), "Expand");
+}
+
 TEST(FoldConstants, WhatFailsStaysToFailWhenItIsRun) {
   GraphText t;
   const ValueId zero = t.Ints({0}), one = t.Ints({1});

@@ -29,6 +29,9 @@ class GraphText {
   ValueId Ints(const std::vector<int64_t>& values) {
     return graph_.AddConstant(Tensor::Int64s(values));
   }
+  ValueId Strings(const Shape& shape, std::vector<std::string> values) {
+    return graph_.AddConstant(Tensor::Strings(shape, std::move(values)));
+  }
   template <class T>
   ValueId Constant(DType dtype, const Shape& shape, const std::vector<T>& values) {
     return graph_.AddConstant(Tensor::Of<T>(dtype, shape, values));
