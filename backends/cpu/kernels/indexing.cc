@@ -1,9 +1,11 @@
-// Gathers and scatters on the CPU: plain, exact code. All indices are checked before anything is
-// written; updates are applied in order.
+// Gathers and scatters on the CPU: plain, exact code. Every index is checked before it is used;
+// updates are applied in order.
 #include "engine/ops/array/indexing.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <limits>
 
 #include "backends/cpu/empty_strings.h"
 #include "backends/cpu/kernels/indices.h"
@@ -143,57 +145,78 @@ Result<std::vector<Tensor>> Compress(const CompressAttrs& attrs, const NodeView&
 }
 
 // Calls fn(index in x, index in indices) for every element of `indices`. The element's own
-// coordinates are its place in x, except along `axis`, where `at` gives the coordinate.
-template <class F>
-void ForElements(const Shape& x, const Shape& indices, int axis, std::span<const int64_t> at,
-                 const Threads& threads, F&& fn) {
+// coordinates are its place in x, except along `axis`, where the element of `at` gives the
+// coordinate. An index out of range ends it with an error.
+template <class I, class F>
+Status ForElements(const Shape& x, const Shape& indices, int axis, const I* at,
+                   const Threads& threads, F&& fn) {
   const auto strides = RowMajorStrides(x);
   const int last = indices.rank() - 1;
   const int64_t columns = indices[last], rows = indices.Product(0, last);
+  const int64_t size = x[axis], stride = strides[axis], step = axis == last ? 0 : 1;
   const int64_t grain = std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(columns, 1));
-  ParallelFor(threads, rows, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
+  constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+  std::atomic<int64_t> wrong = kNone;  // the first place of an index that is out of range
+  ParallelFor(threads, rows, grain, [&, at, fn, size, stride](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end && r * columns < wrong; ++r) {
       int64_t base = 0, left = r;
       for (int i = last; i-- > 0; left /= indices[i]) {
         if (i != axis) base += left % indices[i] * strides[i];
       }
-      for (int64_t j = 0; j < columns; ++j) {
-        const int64_t i = r * columns + j;
-        const int64_t along = at[static_cast<size_t>(i)] * strides[axis];
-        fn(base + along + (axis == last ? 0 : j), i);
+      for (int64_t i = r * columns; i < (r + 1) * columns; ++i, base += step) {
+        int64_t along = at[i];
+        along += along < 0 ? size : 0;
+        if (along < 0 || along >= size) [[unlikely]] {
+          for (int64_t first = wrong; i < first && !wrong.compare_exchange_weak(first, i);) {
+          }
+          return;
+        }
+        fn(base + along * stride, i);
       }
     }
   });
+  if (wrong != kNone) return IndexError(int64_t{at[wrong]}, axis, size);
+  return Status();
 }
 
-Result<IntList> ElementIndices(const std::byte* data, const TensorDesc& x,
-                               const TensorDesc& indices, int axis) {
-  return ReadIndices(data, indices.dtype, indices.elements(), axis, x.shape[axis],
-                     /*negative=*/true);
+// The same for the types that indices have.
+template <class F>
+Status ForElements(const TensorDesc& x, const TensorDesc& indices, int axis, const std::byte* at,
+                   const Threads& threads, F&& fn) {
+  if (indices.dtype == DType::kI32) {
+    return ForElements(x.shape, indices.shape, axis, reinterpret_cast<const int32_t*>(at), threads,
+                       fn);
+  }
+  if (indices.dtype == DType::kI64) {
+    return ForElements(x.shape, indices.shape, axis, reinterpret_cast<const int64_t*>(at), threads,
+                       fn);
+  }
+  const IntList list = ReadInts(at, indices.dtype, indices.elements());
+  return ForElements(x.shape, indices.shape, axis, list.data(), threads, fn);
 }
 
 Status GatherElements(const GatherElementsAttrs& attrs, const Args& args) {
-  const TensorDesc x = args.in(0), indices = args.in(1);
+  const TensorDesc x = args.in(0);
   ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, x.rank()));
-  ONCILLA_ASSIGN(const auto at, ElementIndices(args.inputs[1], x, indices, axis));
+  Status gathered;
   DispatchBytes(BytesOf(x.dtype), [&]<class T>(T) {
     const T* from = args.In<T>(0);
     T* to = args.Out<T>(0);
-    ForElements(x.shape, indices.shape, axis, at, args.threads,
-                [&](int64_t place, int64_t i) { to[i] = from[place]; });
+    gathered = ForElements(x, args.in(1), axis, args.inputs[1], args.threads,
+                           [from, to](int64_t place, int64_t i) { to[i] = from[place]; });
   });
-  return Status();
+  return gathered;
 }
 
 Result<std::vector<Tensor>> GatherElementsStrings(const GatherElementsAttrs& attrs, const NodeView&,
                                                   std::span<const Tensor> in) {
   ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, in[0].shape().rank()));
-  ONCILLA_ASSIGN(const auto at,
-                 ElementIndices(in[1].bytes().data(), in[0].desc(), in[1].desc(), axis));
   std::vector<std::string> out(static_cast<size_t>(in[1].elements()));
-  ForElements(in[0].shape(), in[1].shape(), axis, at, nullptr, [&](int64_t place, int64_t i) {
-    out[static_cast<size_t>(i)] = in[0].strings()[static_cast<size_t>(place)];
-  });
+  ONCILLA_TRY(ForElements(in[0].desc(), in[1].desc(), axis, in[1].bytes().data(), nullptr,
+                          [&](int64_t place, int64_t i) {
+                            out[static_cast<size_t>(i)] =
+                                in[0].strings()[static_cast<size_t>(place)];
+                          }));
   return std::vector<Tensor>{Tensor::Strings(in[1].shape(), std::move(out))};
 }
 
@@ -299,19 +322,20 @@ void CopyInput(const Args& args) {
 }
 
 Status ScatterElements(const ScatterElementsAttrs& attrs, const Args& args) {
-  const TensorDesc x = args.in(0), indices = args.in(1);
+  const TensorDesc x = args.in(0);
   ONCILLA_ASSIGN(const Reduction reduction, ParseReduction(attrs.reduction));
   ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, x.rank()));
-  ONCILLA_ASSIGN(const auto at, ElementIndices(args.inputs[1], x, indices, axis));
   CopyInput(args);
+  Status scattered;
   DispatchDType(x.dtype, [&]<class T>(TypeTag<T>) {
     const T* updates = args.In<T>(2);
     T* to = args.Out<T>(0);
-    ForElements(x.shape, indices.shape, axis, at, nullptr, [&](int64_t place, int64_t i) {
-      to[place] = Reduced(reduction, to[place], updates[i]);
-    });
+    scattered = ForElements(x, args.in(1), axis, args.inputs[1], nullptr,
+                            [&](int64_t place, int64_t i) {
+                              to[place] = Reduced(reduction, to[place], updates[i]);
+                            });
   });
-  return Status();
+  return scattered;
 }
 
 // A sum of strings is one behind the other; they have no other reductions.
@@ -326,13 +350,12 @@ void SetString(const std::string& reduction, std::string& to, const std::string&
 Result<std::vector<Tensor>> ScatterElementsStrings(const ScatterElementsAttrs& attrs,
                                                    const NodeView&, std::span<const Tensor> in) {
   ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, in[0].shape().rank()));
-  ONCILLA_ASSIGN(const auto at,
-                 ElementIndices(in[1].bytes().data(), in[0].desc(), in[1].desc(), axis));
   std::vector<std::string> out = in[0].strings();
-  ForElements(in[0].shape(), in[1].shape(), axis, at, nullptr, [&](int64_t place, int64_t i) {
-    SetString(attrs.reduction, out[static_cast<size_t>(place)],
-              in[2].strings()[static_cast<size_t>(i)]);
-  });
+  ONCILLA_TRY(ForElements(in[0].desc(), in[1].desc(), axis, in[1].bytes().data(), nullptr,
+                          [&](int64_t place, int64_t i) {
+                            SetString(attrs.reduction, out[static_cast<size_t>(place)],
+                                      in[2].strings()[static_cast<size_t>(i)]);
+                          }));
   return std::vector<Tensor>{Tensor::Strings(in[0].shape(), std::move(out))};
 }
 

@@ -291,7 +291,7 @@ Status Cumulate(const CumulativeAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const auto axis, args.Ints(1, "axis"));
   ONCILLA_ASSIGN(const AroundAxis at, Around(args.in(0).shape, axis[0]));
   if (at.size == 0) return Status();
-  constexpr int64_t kTogether = 16, kColumns = 512;
+  constexpr int64_t kTogether = 16, kColumns = 64;
   // Computes up to kColumns columns side by side, each in the order of its elements; if there are
   // few columns, one after the other.
   const int64_t columns = at.inner < kTogether ? 1 : std::min(kColumns, at.inner);
