@@ -14,39 +14,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/fast/blend.inl.h"
 #include "backends/cpu/fast/fast.h"
-#include "backends/cpu/vector.inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
-
-// y[i] = sum of weights times inputs, over `count` floats. kTaps > 0 fixes the number of taps.
-template <int kTaps, class From, class To>
-HWY_INLINE void WeightedSum(const From* const* x, const float* weight, int taps, int64_t count,
-                            To* y) {
-  constexpr Floats d;
-  if (kTaps > 0) taps = kTaps;
-  for (int64_t i = 0; i < count; i += kLanes) {
-    Vector sum = hn::Mul(hn::Set(d, weight[0]), LoadSome(x[0] + i, count - i));
-    for (int t = 1; t < taps; ++t) {
-      sum = hn::MulAdd(hn::Set(d, weight[t]), LoadSome(x[t] + i, count - i), sum);
-    }
-    StoreSome(sum, y + i, count - i);
-  }
-}
-
-template <class From, class To>
-void Blend(const From* const* x, const float* weight, int taps, int64_t count, To* y) {
-  switch (taps) {
-    case 2:
-      return WeightedSum<2>(x, weight, taps, count, y);
-    case 4:
-      return WeightedSum<4>(x, weight, taps, count, y);
-    default:
-      return WeightedSum<0>(x, weight, taps, count, y);
-  }
-}
 
 // Computes one output row from the blended input row.
 template <class T>

@@ -330,10 +330,9 @@ Status ScatterElements(const ScatterElementsAttrs& attrs, const Args& args) {
   DispatchDType(x.dtype, [&]<class T>(TypeTag<T>) {
     const T* updates = args.In<T>(2);
     T* to = args.Out<T>(0);
-    scattered = ForElements(x, args.in(1), axis, args.inputs[1], nullptr,
-                            [&](int64_t place, int64_t i) {
-                              to[place] = Reduced(reduction, to[place], updates[i]);
-                            });
+    scattered = ForElements(
+        x, args.in(1), axis, args.inputs[1], nullptr,
+        [&](int64_t place, int64_t i) { to[place] = Reduced(reduction, to[place], updates[i]); });
   });
   return scattered;
 }

@@ -1,97 +1,19 @@
-// Sampling on the CPU. Coordinates are in float, as devices compute them, so that the same pixels
-// are chosen; sums are in double.
+// Sampling on the CPU: plain, exact code. Coordinates are in float, as devices compute them, so
+// that the same pixels are chosen; sums are in double.
 #include "engine/ops/nn/sampling.h"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "backends/cpu/algorithms/grid_taps.h"
+#include "backends/cpu/fast/fast.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/indices.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
 namespace {
-
-enum class Padding { kZeros, kBorder, kReflection };
-
-// Reflects x back and forth between two ends.
-float Reflect(float x, float low, float high) {
-  const float range = high - low;
-  if (!(range > 0)) return low;
-  if (x >= low && x <= high) return x;
-  const float beyond = x < low ? low - x : x - high;
-  const float times = std::floor(beyond / range), rest = beyond - times * range;
-  const bool even = std::fmod(times, 2.0f) == 0;
-  return (x < low) == even ? low + rest : high - rest;
-}
-
-// One axis of the image, and how coordinates are mapped to it.
-struct Axis {
-  int64_t size;
-  Padding padding;
-  bool align;
-  float low, high;  // the ends for reflection
-
-  Axis(int64_t n, Padding p, bool align_corners)
-      : size(n),
-        padding(p),
-        align(align_corners),
-        low(align_corners ? 0.0f : -0.5f),
-        high(static_cast<float>(n) - (align_corners ? 1.0f : 0.5f)) {}
-
-  // A grid coordinate in pixels.
-  float Place(float g) const {
-    if (std::isnan(g)) g = -3;
-    g = std::clamp(g, -1e6f, 1e6f);
-    const auto n = static_cast<float>(size);
-    float x = align ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2;
-    if (x < low || x > high) {
-      if (padding == Padding::kBorder) x = std::clamp(x, 0.0f, LastPlace(size));
-      if (padding == Padding::kReflection) x = Reflect(x, low, high);
-    }
-    return x;
-  }
-  // The pixel at an integer coordinate, or -1 for none.
-  int64_t Pixel(float x) const {
-    const float last = LastPlace(size);
-    if (x >= 0 && x <= last) return static_cast<int64_t>(x);
-    if (padding == Padding::kZeros) return -1;
-    if (padding == Padding::kReflection) x = Reflect(x, low, high);
-    return static_cast<int64_t>(std::clamp(x, 0.0f, last));
-  }
-};
-
-struct Tap {
-  int64_t pixel;
-  double weight;
-};
-
-double Cubic(double x) {
-  constexpr double a = -0.75;
-  x = std::fabs(x);
-  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
-}
-
-// The pixels of one axis that a coordinate samples, with their weights.
-int TapsOf(const std::string& mode, const Axis& axis, float x, Tap* taps) {
-  if (mode == "nearest") {
-    taps[0] = {axis.Pixel(std::nearbyint(x)), 1.0};
-    return 1;
-  }
-  const float base = std::floor(x);
-  const double t = static_cast<double>(x - base);
-  if (mode == "linear") {
-    taps[0] = {axis.Pixel(base), 1 - t};
-    taps[1] = {axis.Pixel(base + 1), t};
-    return 2;
-  }
-  for (int k = 0; k < 4; ++k) {
-    taps[k] = {axis.Pixel(base + static_cast<float>(k - 1)), Cubic(t - (k - 1))};
-  }
-  return 4;
-}
 
 template <class T>
 T To(double v) {
@@ -100,38 +22,23 @@ T To(double v) {
 }
 
 template <class T, class G>
-void Sample(const GridSampleAttrs& attrs, const Args& args) {
-  const Shape in = args.in(0).shape, out = args.out(0).shape;
-  const int spatial = in.rank() - 2;
-  const Padding padding = attrs.padding == "zeros"    ? Padding::kZeros
-                          : attrs.padding == "border" ? Padding::kBorder
-                                                      : Padding::kReflection;
-  std::vector<Axis> axes;
-  for (int i = 0; i < spatial; ++i) axes.emplace_back(in[1 + i], padding, attrs.align_corners);
-  const int64_t channels = in.back(), places = out.Product(1, out.rank() - 1);
+void Sample(const GridTaps& grid_taps, const Args& args) {
+  const Shape out = args.out(0).shape;
+  const int64_t channels = out.back(), places = out.Product(1, out.rank() - 1);
+  const int spatial = grid_taps.spatial();
   ParallelFor(args.threads, out[0] * places, 64, [&](int64_t begin, int64_t end) {
-    std::vector<Tap> seen, next;
+    Tap taps[GridTaps::kMost];
+    float place[3];
     for (int64_t p = begin; p < end; ++p) {
-      seen.assign(1, {p / places, 1.0});
       for (int i = 0; i < spatial; ++i) {
-        const G g = args.In<G>(1)[p * spatial + (spatial - 1 - i)];
-        Tap taps[4];
-        const Axis& axis = axes[static_cast<size_t>(i)];
-        const int count = TapsOf(attrs.mode, axis, axis.Place(static_cast<float>(g)), taps);
-        next.clear();
-        for (const Tap& s : seen) {
-          for (int k = 0; k < count; ++k) {
-            if (taps[k].pixel < 0) continue;
-            next.push_back({s.pixel * axis.size + taps[k].pixel, s.weight * taps[k].weight});
-          }
-        }
-        seen.swap(next);
+        place[i] = static_cast<float>(args.In<G>(1)[p * spatial + i]);
       }
+      const int count = grid_taps.Find(p / places, place, taps);
       T* y = args.Out<T>(0) + p * channels;
       for (int64_t c = 0; c < channels; ++c) {
         double sum = 0;
-        for (const Tap& s : seen) {
-          sum += s.weight * static_cast<double>(args.In<T>(0)[s.pixel * channels + c]);
+        for (int t = 0; t < count; ++t) {
+          sum += taps[t].weight * static_cast<double>(args.In<T>(0)[taps[t].pixel * channels + c]);
         }
         y[c] = To<T>(sum);
       }
@@ -140,10 +47,11 @@ void Sample(const GridSampleAttrs& attrs, const Args& args) {
 }
 
 Status GridSample(const GridSampleAttrs& attrs, const Args& args) {
+  const GridTaps taps(attrs, args.in(0).shape);
   DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
     if constexpr (!std::is_integral_v<T>) {
       DispatchDType(args.in(1).dtype, [&]<class G>(TypeTag<G>) {
-        if constexpr (!std::is_integral_v<G>) Sample<T, G>(attrs, args);
+        if constexpr (!std::is_integral_v<G>) Sample<T, G>(taps, args);
       });
     }
   });
@@ -367,7 +275,7 @@ Status MaxRoiPool(const MaxRoiPoolAttrs& attrs, const Args& args) {
 }
 
 const KernelRow kRows[] = {
-    Row<GridSample>("GridSample", kFloats),
+    Row<GridSample>("GridSample", kFloats, &MakeFastGridSample),
     Row<MaxRoiPool>("MaxRoiPool", kFloats),
     Row<RoiAlign>("RoiAlign", kFloats),
 };

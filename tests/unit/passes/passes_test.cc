@@ -181,8 +181,8 @@ TEST(FoldConstants, WhatGrowsBeyondItsFactsStays) {
     return Ops(RunOnly(t.graph(), std::vector<Pass>{kFold}));
   };
   EXPECT_EQ(folded(100), "Mul");
-  EXPECT_EQ(folded(100000), "RaggedRange Mul");               // a result of 800 KB
-  EXPECT_EQ(folded(int64_t{1} << 40), "RaggedRange Mul");     // refused before it is made
+  EXPECT_EQ(folded(100000), "RaggedRange Mul");            // a result of 800 KB
+  EXPECT_EQ(folded(int64_t{1} << 40), "RaggedRange Mul");  // refused before it is made
   GraphText t;
   const ValueId word = t.Strings({1}, {std::string(60000, 'x')});
   t.Output("y", t.Add("Expand", {word, t.Ints({2000})}));
@@ -333,9 +333,10 @@ TEST(Patch, FactsGrow) {
 TEST(RunPasses, EndsBeforeTheNextPassWhenTheWorkIsCancelled) {
   GraphText t;
   t.Output("y", t.Add("Relu", {t.Add("Identity", {t.Input("x", Shape{2, 3})})}));
-  const std::vector<Pass> passes = {kRemove, {"never", [](const Graph&, const PassContext&, Patch&) {
-                                                 return Internal("the work was cancelled before");
-                                               }}};
+  const std::vector<Pass> passes = {kRemove,
+                                    {"never", [](const Graph&, const PassContext&, Patch&) {
+                                       return Internal("the work was cancelled before");
+                                     }}};
   SessionParts parts;
   const EarlyEnd end = {.cancel = CancellationToken::Create()};
   PipelineOptions options;
