@@ -1,6 +1,7 @@
-// Fast MatMulPacked of floats with constant weights. The weights are packed once more: the bytes of
-// a panel of columns are interleaved, so that a vector holds the same row of several columns. For
-// few rows, weights are unpacked in registers and multiplied there; for more rows, each thread
+// Fast MatMulPacked of floats with constant weights. The weights are packed once more: words of 32
+// bits of a panel of columns are interleaved, so that a vector holds the same rows of several
+// columns. For few rows, weights are unpacked in registers and multiplied there, as floats or,
+// where the model permits it and the processor is faster so, as bytes; for more rows, each thread
 // unpacks a panel to floats and the usual product takes it.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/packed.cc"
@@ -13,27 +14,14 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "backends/cpu/fast/fast.h"
+#include "backends/cpu/fast/packed_panel.h"
+#include "backends/cpu/fast/rounded_rows.h"
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/vector.inl.h"
-
-#ifndef ONCILLA_FAST_PACKED_TYPES
-#define ONCILLA_FAST_PACKED_TYPES
-namespace oncilla::cpu {
-
-// `width` columns of weights. Byte i of all columns is at codes + i * width, and holds 8 / bits
-// numbers of each column; scales and zeros of block b are at b * width.
-struct PackedPanel {
-  int64_t bits = 4, depth = 0, block = 0, blocks = 0, width = 0;
-  const uint8_t* codes = nullptr;
-  const float* scales = nullptr;
-  const float* zeros = nullptr;  // null: all are 2^(bits - 1)
-};
-
-}  // namespace oncilla::cpu
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
@@ -42,12 +30,12 @@ using Ints = hn::Rebind<int32_t, Floats>;
 
 constexpr int kVectors = 2;  // of columns in a panel
 
-// The numbers in packed bytes minus 2^(bits - 1), which makes their magnitudes as small as
+// The numbers in packed words minus 2^(bits - 1), which makes their magnitudes as small as
 // possible.
 template <int kBits>
 class Codes {
  public:
-  static constexpr int kPer = 8 / kBits;
+  static constexpr int kPer = 32 / kBits;
   static constexpr int kMiddle = 1 << (kBits - 1);
 
   Codes() {
@@ -61,24 +49,22 @@ class Codes {
     table_ = hn::Set(Floats(), static_cast<float>(kMiddle));
 #endif
   }
-  static HWY_INLINE hn::Vec<Ints> LoadBytes(const uint8_t* from) {
-    constexpr hn::Rebind<uint8_t, Floats> bytes;
-    return hn::PromoteTo(Ints(), hn::LoadU(bytes, from));
+  static HWY_INLINE hn::Vec<Ints> LoadWords(const uint8_t* from) {
+    return hn::LoadU(Ints(), reinterpret_cast<const int32_t*>(from));
   }
-  // Number j of each byte.
-  HWY_INLINE Vector Number(hn::Vec<Ints> bytes, int j) const {
+  // Number j of each word.
+  HWY_INLINE Vector Number(hn::Vec<Ints> words, int j) const {
     constexpr Ints ints;
-    if constexpr (kBits == 8) {
-      return hn::ConvertTo(Floats(), hn::Sub(bytes, hn::Set(ints, kMiddle)));
-    } else {
-      if (j > 0) bytes = hn::ShiftRightSame(bytes, j * kBits);
+    if (j > 0) words = hn::ShiftRightSame(words, j * kBits);
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-      // The instruction reads the lowest four bits of each lane.
-      return Vector{_mm512_permutexvar_ps(bytes.raw, table_.raw)};
-#else
-      bytes = hn::And(bytes, hn::Set(ints, (1 << kBits) - 1));
-      return hn::Sub(hn::ConvertTo(Floats(), bytes), table_);
+    // The instruction reads the lowest four bits of each lane.
+    if constexpr (kBits < 8) return Vector{_mm512_permutexvar_ps(words.raw, table_.raw)};
 #endif
+    words = hn::And(words, hn::Set(ints, (1 << kBits) - 1));
+    if constexpr (kBits == 8) {
+      return hn::ConvertTo(Floats(), hn::Sub(words, hn::Set(ints, kMiddle)));
+    } else {
+      return hn::Sub(hn::ConvertTo(Floats(), words), table_);
     }
   }
 
@@ -94,18 +80,19 @@ HWY_INLINE Vector CentredZeros(const PackedPanel& p, int64_t at) {
   return p.zeros == nullptr ? hn::Zero(d) : hn::Sub(hn::LoadU(d, p.zeros + at), middle);
 }
 
-// Multiplies the first `count` numbers of one byte of each column of a panel with x of each row,
-// and adds the products to separate sums. It is inlined, so that the sums stay in registers.
-template <int kBits, int kRows>
-HWY_INLINE void TakeBytes(const Codes<kBits>& numbers, const uint8_t* bytes, const float* x,
-                          int64_t x_step, int count, Vector (*parts)[kRows][kVectors]) {
+// Multiplies the first `count` numbers of one word of each column of a panel with x of each row,
+// and adds the products to kSets sums in turn. It is inlined, so that the sums stay in registers.
+template <int kBits, int kRows, int kSets>
+HWY_INLINE void TakeWords(const Codes<kBits>& numbers, const uint8_t* words, const float* x,
+                          int64_t x_step, int count, Vector (&parts)[kSets][kRows][kVectors]) {
   ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
-    const auto codes = Codes<kBits>::LoadBytes(bytes + v * kLanes);
+    const auto codes = Codes<kBits>::LoadWords(words + v * kLanes * kWordBytes);
     ONCILLA_UNROLL for (int j = 0; j < Codes<kBits>::kPer; ++j) {
       if (j >= count) break;
       const Vector number = numbers.Number(codes, j);
       ONCILLA_UNROLL for (int r = 0; r < kRows; ++r) {
-        parts[j][r][v] = hn::MulAdd(hn::Set(Floats(), x[r * x_step + j]), number, parts[j][r][v]);
+        Vector& part = parts[j % kSets][r][v];
+        part = hn::MulAdd(hn::Set(Floats(), x[r * x_step + j]), number, part);
       }
     }
   }
@@ -113,36 +100,31 @@ HWY_INLINE void TakeBytes(const Codes<kBits>& numbers, const uint8_t* bytes, con
 
 // The products of kRows rows. For each block, sum(x * code) is computed first and then, once, scale
 // * (sum(x * code) - zero * sum(x)); x_sums has sum(x) of each row's blocks, if the panel has
-// zeros. Numbers at different positions in a byte have separate sums, so that an addition does not
-// wait for the one before it.
+// zeros. There are several sums of a block, so that an addition does not wait for the one before
+// it.
 template <int kBits, int kRows>
 void MultiplyRows(const PackedPanel& p, const float* x, const float* x_sums, float* y,
                   int64_t y_step) {
   constexpr Floats d;
   constexpr int kPer = Codes<kBits>::kPer;
-  constexpr int kSets = kPer == 1 ? 2 : kPer;
+  constexpr int kSets = 2;
   const Codes<kBits> numbers;
   Vector sums[kRows][kVectors];
   for (auto& row : sums) row[0] = row[1] = hn::Zero(d);
+  const uint8_t* words = p.codes;
   for (int64_t b = 0; b < p.blocks; ++b) {
     const int64_t first = b * p.block, end = std::min(first + p.block, p.depth);
-    const uint8_t* codes = p.codes + first / kPer * p.width;
+    const uint8_t* const next = words + p.block_words * p.width * kWordBytes;
     Vector parts[kSets][kRows][kVectors];
     for (auto& part : parts) {
       for (auto& row : part) row[0] = row[1] = hn::Zero(d);
     }
     int64_t k = first;
-    for (; k + kSets <= end; k += kSets) {
-      ONCILLA_UNROLL for (int s = 0; s < kSets; s += kPer) {
-        const uint8_t* bytes = codes + (k + s - first) / kPer * p.width;
-        TakeBytes<kBits, kRows>(numbers, bytes, x + k + s, p.depth, kPer, parts + s);
-      }
+    for (; k + kPer <= end; k += kPer, words += p.width * kWordBytes) {
+      TakeWords<kBits>(numbers, words, x + k, p.depth, kPer, parts);
     }
-    for (; k < end; k += kPer) {
-      const int count = static_cast<int>(std::min<int64_t>(kPer, end - k));
-      const uint8_t* bytes = codes + (k - first) / kPer * p.width;
-      TakeBytes<kBits, kRows>(numbers, bytes, x + k, p.depth, count, parts);
-    }
+    if (k < end) TakeWords<kBits>(numbers, words, x + k, p.depth, static_cast<int>(end - k), parts);
+    words = next;
     ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
       const int64_t at = b * p.width + v * kLanes;
       const Vector scales = hn::LoadU(d, p.scales + at), zeros = CentredZeros<kBits>(p, at);
@@ -190,9 +172,11 @@ void UnpackPanelOf(const PackedPanel& p, float* to) {
       const Vector scales = hn::LoadU(d, p.scales + at), zeros = CentredZeros<kBits>(p, at);
       for (int64_t k = first; k < end; k += kPer) {
         const int count = static_cast<int>(std::min<int64_t>(kPer, end - k));
-        const auto bytes = Codes<kBits>::LoadBytes(p.codes + k / kPer * p.width + v * kLanes);
+        const int64_t word = b * p.block_words + (k - first) / kPer;
+        const auto words =
+            Codes<kBits>::LoadWords(p.codes + (word * p.width + v * kLanes) * kWordBytes);
         for (int j = 0; j < count; ++j) {
-          const Vector weights = hn::Mul(hn::Sub(numbers.Number(bytes, j), zeros), scales);
+          const Vector weights = hn::Mul(hn::Sub(numbers.Number(words, j), zeros), scales);
           hn::StoreU(weights, d, to + (k + j) * p.width + v * kLanes);
         }
       }
@@ -232,7 +216,8 @@ struct PackedSizes {
   int64_t columns = 0, blocks = 0, block_bytes = 0;
   explicit PackedSizes(const TensorDesc& weights)
       : columns(weights.shape[0]), blocks(weights.shape[1]), block_bytes(weights.shape[2]) {}
-  int64_t bytes() const { return blocks * block_bytes; }
+  int64_t block_words() const { return (block_bytes + kWordBytes - 1) / kWordBytes; }
+  int64_t bytes() const { return SaturatingMul(blocks, block_words() * kWordBytes); }  // a column's
   int64_t panels() const { return (columns + PanelColumns() - 1) / PanelColumns(); }
 };
 
@@ -248,8 +233,15 @@ bool IsTaken(const NodeView& node) {
 class FastMatMulPacked : public CpuKernel {
  public:
   FastMatMulPacked(const NodeView& node, const MatMulPackedAttrs& attrs, int64_t rows)
-      : CpuKernel(node), attrs_(attrs), sizes_(node.inputs[1].desc()), rows_(rows) {}
+      : CpuKernel(node),
+        attrs_(attrs),
+        sizes_(node.inputs[1].desc()),
+        rows_(rows),
+        rounded_(attrs.round_rows && rows <= kFewRows
+                     ? MultiplyRoundedFor(attrs.bits, PanelColumns())
+                     : nullptr) {}
   std::string description() const override {
+    if (rounded_ != nullptr) return StrCat(attrs_.bits, " bits by rows rounded to bytes");
     return StrCat(attrs_.bits, " bits, ", rows_ <= kFewRows ? "in registers" : "unpacked for gemm ",
                   rows_ <= kFewRows ? "" : TileName());
   }
@@ -257,6 +249,7 @@ class FastMatMulPacked : public CpuKernel {
   Status Run(const Args& args) const override {
     const int64_t width = PanelColumns();
     const int64_t sums = SaturatingMul(attrs_.depth, width * (rows_ + 4));
+    if (rounded_ != nullptr && RunRounded(args, GrainOf(sums, 64))) return Status();
     if (rows_ <= kFewRows) {
       const bool has_zeros = args.has_input(3);
       const auto x_sums = has_zeros ? BlockSums(args.In<float>(0)) : std::vector<float>();
@@ -292,16 +285,36 @@ class FastMatMulPacked : public CpuKernel {
     return sums;
   }
 
-  // A panel that is not full goes through a buffer.
+  // False where a row has numbers that no bytes stand for; then nothing has been done.
+  bool RunRounded(const Args& args, int64_t grain) const {
+    const std::optional<RoundedRows> x = RoundRows(args.In<float>(0), rows_, PanelOf(args, 0));
+    if (!x.has_value()) return false;
+    ParallelFor(args.threads, sizes_.panels(), grain, [&](int64_t i, int64_t end) {
+      for (; i < end && !args.threads.ended(); ++i) {
+        IntoColumns(args, i,
+                    [&](float* y, int64_t y_step) { rounded_(PanelOf(args, i), *x, y, y_step); });
+      }
+    });
+    return true;
+  }
+
   void MultiplyFewRows(const Args& args, int64_t panel, const float* x_sums) const {
+    IntoColumns(args, panel, [&](float* y, int64_t y_step) {
+      HWY_DYNAMIC_DISPATCH(MultiplyPanel)
+      (PanelOf(args, panel), args.In<float>(0), x_sums, rows_, y, y_step);
+    });
+  }
+
+  // Calls fn(y, distance of rows) for the columns of a panel. One that is not full goes through a
+  // buffer.
+  template <class F>
+  void IntoColumns(const Args& args, int64_t panel, F&& fn) const {
     const int64_t width = PanelColumns(), first = panel * width;
     const int64_t count = std::min(width, sizes_.columns - first);
     float* y = args.Out<float>(0) + first;
     std::vector<float> buffer(count == width ? 0 : static_cast<size_t>(width * rows_));
     const bool whole = buffer.empty();
-    HWY_DYNAMIC_DISPATCH(MultiplyPanel)
-    (PanelOf(args, panel), args.In<float>(0), x_sums, rows_, whole ? y : buffer.data(),
-     whole ? sizes_.columns : width);
+    fn(whole ? y : buffer.data(), whole ? sizes_.columns : width);
     for (int64_t row = 0; row < rows_ && !whole; ++row) {
       std::copy_n(buffer.data() + row * width, count, y + row * sizes_.columns);
     }
@@ -313,6 +326,7 @@ class FastMatMulPacked : public CpuKernel {
     p.depth = attrs_.depth;
     p.block = attrs_.block;
     p.blocks = sizes_.blocks;
+    p.block_words = sizes_.block_words();
     p.width = PanelColumns();
     p.codes = args.In<uint8_t>(1) + i * p.width * sizes_.bytes();
     p.scales = args.In<float>(2) + i * p.width * p.blocks;
@@ -338,6 +352,7 @@ class FastMatMulPacked : public CpuKernel {
   const MatMulPackedAttrs attrs_;
   const PackedSizes sizes_;
   const int64_t rows_;
+  const MultiplyRounded rounded_;  // null where rows are not rounded
 };
 
 // Writes rows of `steps` numbers, one row per column, as panels: [panel][step][column]. Missing
@@ -371,15 +386,22 @@ Result<CpuPacking> MatMulPackedPacking(const NodeView& node, int input) {
   const int64_t all = sizes.panels() * PanelColumns();
   const std::string name = StrCat("panels", PanelColumns());
   if (input == 1) {
-    const int64_t bytes = sizes.bytes();
-    return CpuPacking{
-        name, SaturatingMul(all, bytes),
-        [columns, bytes](const Threads&, const Tensor& constant, std::span<std::byte> to) {
-          const auto from = constant.As<uint8_t>();
-          FillPanels<uint8_t>(
-              columns, bytes, [&](int64_t c, int64_t i) { return from[c * bytes + i]; }, to);
-          return Status();
-        }};
+    const int64_t block_bytes = sizes.block_bytes, words = sizes.block_words();
+    return CpuPacking{StrCat("words of ", name), SaturatingMul(all, sizes.bytes()),
+                      [=](const Threads&, const Tensor& constant, std::span<std::byte> to) {
+                        const auto from = constant.As<uint8_t>();
+                        const auto word = [&](int64_t c, int64_t i) {
+                          const int64_t block = i / words, begin = i % words * kWordBytes;
+                          const auto count = std::min<int64_t>(kWordBytes, block_bytes - begin);
+                          uint32_t out = 0;
+                          std::memcpy(&out,
+                                      from.data() + (c * blocks + block) * block_bytes + begin,
+                                      static_cast<size_t>(count));
+                          return out;
+                        };
+                        FillPanels<uint32_t>(columns, blocks * words, word, to);
+                        return Status();
+                      }};
   }
   const int64_t bytes = SaturatingMul(all, SaturatingMul(blocks, int64_t{sizeof(float)}));
   if (desc.dtype == DType::kF32) {

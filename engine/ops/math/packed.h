@@ -13,15 +13,19 @@ namespace oncilla {
 // block, where q is a whole number of `bits` (2, 4 or 8), the first in the lowest bits of a byte.
 // zeros are packed like the weights, u8[E?, N, ceil(B * bits / 8)], or numbers of x's type [E?, N,
 // B]; without them every zero is 2^(bits - 1). With `matrix` (i32 or i64, as many as x has rows)
-// there are E matrices, and it says which of them each row is multiplied with.
+// there are E matrices, and it says which of them each row is multiplied with. With round_rows, x
+// may be rounded to 8 bits where that is faster: each block of a row by its largest magnitude to
+// whole numbers from -127 to 127 (what ONNX Runtime does for an accuracy_level of 4).
 struct MatMulPackedAttrs {
   int64_t bits = 4;
   int64_t block = 32;
   int64_t depth = 0;
+  bool round_rows = false;
   void Fields(auto&& field) {
     field("bits", bits);
     field("block", block);
     field("depth", depth);
+    field("round_rows", round_rows);
   }
 };
 

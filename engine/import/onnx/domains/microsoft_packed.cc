@@ -80,8 +80,9 @@ Result<Values> LowerInGroups(OnnxLowering& b, const MatMulPackedAttrs& attrs, in
 }
 
 Result<Values> LowerMatMulNBits(OnnxLowering& b) {
-  b.Ignore("accuracy_level");  // permits rounding the first operand to 8 bits, which is not done
   MatMulPackedAttrs attrs;
+  ONCILLA_ASSIGN(const int64_t accuracy, b.Int("accuracy_level", 0));
+  attrs.round_rows = accuracy == 4;  // the others permit floats of 16 bits
   ONCILLA_ASSIGN(attrs.bits, ReadBits(b, "bits"));
   ONCILLA_ASSIGN(attrs.block, b.NeedInt("block_size"));
   ONCILLA_ASSIGN(attrs.depth, b.NeedInt("K"));
