@@ -137,7 +137,7 @@ struct SegmentStart {
                                                     // contents where those fix shapes
   std::vector<std::pair<ValueId, int>> on_device;   // those that are on another device than 0
   std::vector<bool>
-      keep;  // per output of the graph: it shall stay where it is computed; empty: none
+      keep;  // per output of the graph: it stays on the device that computes it; empty: none
 };
 
 // Called now and then on the thread that makes a plan, with the share of its kernels that are

@@ -39,9 +39,9 @@ class ResultMemory {
   // Announces the total bytes of a run's results. From now on no more than that is kept.
   void Expect(int64_t bytes);
   // Takes a kept block that fits and is not much larger; a null block if there is none. Its
-  // Keeps the block, freeing older ones to stay within the limit; frees it if it alone is larger.
+  // contents are those of an older result.
   Block Take(int64_t bytes);
-  // Keeps the block, or frees it if that would exceed the limit.
+  // Keeps the block, freeing older ones to stay within the limit; frees it if it alone is larger.
   void Keep(Block block) noexcept;
   // Frees what is kept.
   void Clear();
