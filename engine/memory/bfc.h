@@ -138,10 +138,10 @@ class Bfc {
   // those that are left.
   int64_t Trim(int64_t keep_bytes = 0);
   // Allocates regions now until the pool has so many bytes, in as few regions as possible; less if
-  // Frees every region, including those in use, whose chunks become invalid; returns the bytes.
+  // the limit or the source allows less. Returns what the pool then has. Fails if the source fails
   // for a reason other than memory.
   Result<int64_t> Grow(int64_t bytes);
-  // Gives back every region, also those in use, whose chunks are then gone; returns the bytes.
+  // Frees every region, including those in use, whose chunks become invalid; returns the bytes.
   int64_t Close();
   // Limits growth from now on. When the pool is larger, empty regions are freed first; anything
   // still above the limit stays until it is freed.
