@@ -11,8 +11,8 @@
 
 #include "engine/base/options.h"
 #include "engine/device/device.h"
-#include "engine/graph/names_node.h"
 #include "engine/graph/patch.h"
+#include "engine/graph/names_node.h"
 #include "engine/graph/source_nodes.h"
 
 namespace oncilla {

@@ -14,7 +14,7 @@
 namespace oncilla::testing {
 namespace {
 
-// Words of a line; "quoted words" keep their blanks and lose the quotes (marked by a leading \x01).
+// Words of a line; "quoted words" keep their spaces and lose the quotes (marked by a leading \x01).
 std::vector<std::string> Words(const std::string& line) {
   std::vector<std::string> out;
   for (size_t i = 0; i < line.size();) {
@@ -108,7 +108,7 @@ double Option(const std::vector<std::string>& words, std::string_view name, doub
   return otherwise;
 }
 
-// Numbers of a type that ops do not compute with, each rounded as a cast would.
+// Parses numbers of a type that ops do not compute with, each rounded as by a cast.
 Result<Tensor> ParseSmall(Tensor tensor, const std::vector<std::string>& data) {
   std::vector<double> values(static_cast<size_t>(tensor.elements()));
   if (!data.empty() && data[0] == "iota") {

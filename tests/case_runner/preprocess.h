@@ -40,7 +40,7 @@ class Preprocessor {
   std::vector<Condition> conditions_;
 };
 
-// Words, numbers, strings and operators; white space is gone.
+// Words, numbers, strings and operators; white space is dropped.
 Tokens Tokenize(std::string_view text);
 
 }  // namespace oncilla::testing

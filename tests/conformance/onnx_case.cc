@@ -133,7 +133,7 @@ Status RunDataSet(const std::string& folder, Model& model, OnnxOutcome& outcome)
   return {};
 }
 
-// A difference found by CompareAsOnnx; its code distinguishes it from failures.
+// A difference found by CompareAsOnnx; its code distinguishes it from other failures.
 template <class... Parts>
 Status Differs(const Parts&... parts) {
   return Error(Code::kOutOfRange, parts...);

@@ -4,11 +4,11 @@
 //   [--native]
 //              [--json FILE] [--list] [FOLDER...]
 //
-// One child process runs many tests; when it dies or hangs, the parent blames that test and goes on
-// with the rest in a new child. --passes names the tests that must pass (a file of the tree);
-// --update adds those that pass now. --native fails when a node ran on the CPU that should have run
-// on the device (see FamilyShare); opencl is the first OpenCL device of any type. Without FOLDER:
-// the node tests where Debian's libonnx-testdata puts them.
+// One child process runs many tests; when it dies or hangs, the parent blames that test and runs
+// the rest in a new child. --passes names a file of the tests that must pass; --update adds those
+// that pass now. --native fails when a node ran on the CPU that should have run on the device (see
+// FamilyShare); opencl is the first OpenCL device of any type. Without FOLDER: the node tests of
+// Debian's libonnx-testdata.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

@@ -1,6 +1,6 @@
-// What the fault-injecting layer lets a test in the same process do: found by dlopen with
-// RTLD_NOLOAD and the symbol "oncilla_faults". All thread-safe. Tests in Python call by place in this
-// table, so new functions go last.
+// The interface of the fault-injecting layer for a test in the same process: found by dlopen with
+// RTLD_NOLOAD and the symbol "oncilla_faults". All thread-safe. Tests in Python call by index in
+// this table, so new functions go last.
 #pragma once
 
 struct FaultControl {

@@ -1,9 +1,10 @@
 // Whole models with a driver that fails: fault_runs MODEL [--all] [--cold]
-// MODEL: a path, or "net" for a small graph made here. Every call that opening, loading and running
-// make fails once with each plausible error (--all: each call of it; otherwise the first, the
+// MODEL: a path, or "net" for a small graph made here. Every call made while opening, loading and
+// running fails once with each plausible error (--all: each call of it; otherwise the first, the
 // middle and the last one; --cold: with an empty program cache). Then the device is lost, hangs,
-// has too little memory, is slow. Each time: a clear error or the right answer, then the same
-// session runs rightly on what is left, and after closing nothing of the driver's is alive. Needs
+// has too little memory, is slow. Each time there must be a clear error or the right result, then
+// the same session must run correctly on what is left, and after closing no driver object may be
+// alive. Needs OPENCL_LAYERS.
 // OPENCL_LAYERS.
 #include <dlfcn.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
-// Limits hold while the driver really gets nothing done: the layer blocks its queues by an event
-// that is never completed, in each phase of a run's life, or makes its compilations slow. Tests
-// only the public behaviour of sessions: how long the caller waits, which error it gets, and that
-// the session works afterwards.
+// Time limits must hold while the driver makes no progress: the layer blocks its queues by an event
+// that is never completed, in each phase of a run, or makes its compilations slow. Tests only the
+// public behaviour of sessions: how long the caller waits, which error it gets, and that the
+// session works afterwards.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 
@@ -34,8 +34,7 @@ const FaultControl* Faults() {
   return control;
 }
 
-// Rows of 64 numbers through products and softmaxes in turn; as long as the batch is, the arena
-// grows.
+// Rows of 64 numbers through alternating products and softmaxes; the arena grows with the batch.
 std::string Net(int seed, int nodes = 3) {
   testing::OnnxGraphText graph;
   graph.Input("x", {"n", 64}).Output("y", {"n", 64});
@@ -220,7 +219,7 @@ TEST_F(Hang, UploadsAndReadsEnd) {
   EXPECT_LT(Clock::now() - begin, kSlack) << "nor waited for on closing";
 }
 
-// With fallback, and what the next run does.
+// With a fallback, and the behaviour of the next run.
 void ExpectToGoOn(Model& model, const RunRequest& request, milliseconds watchdog) {
   auto begin = Clock::now();
   const auto ran = model.Run(request);
@@ -250,7 +249,8 @@ TEST_F(Hang, TheWatchdogAndFallbacksHoldInAFirstRunAndWhileMemoryGrows) {
   ExpectToGoOn(*model_, Rows(3), kWatchdog);
 }
 
-// As NVIDIA's driver does at about 1024 launches: to enqueue more waits inside the driver.
+// NVIDIA's driver allows about 1024 launches in its queue: enqueueing more blocks in the driver,
+// where no time limit holds.
 TEST_F(Hang, ALongRunDoesNotFillTheQueueOfADriverThatHangs) {
   constexpr milliseconds kWatchdog(400);
   SessionOptions options{.watchdog_ms = kWatchdog.count()};

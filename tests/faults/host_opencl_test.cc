@@ -1,7 +1,7 @@
-// An application with OpenCL objects of its own (public headers only): its kernel makes the feed,
-// the net runs in its context, its kernel takes the output. Run over the fault layer, whose counts
-// show that nothing is copied to the host, that its queue is only enqueued to, and that nothing
-// stays behind.
+// An application with OpenCL objects of its own (public headers only): its kernel computes the
+// feed, the net runs in its context, its kernel reads the output. Runs over the fault layer, whose
+// counts show that nothing is copied to the host, that its queue is only enqueued to, and that
+// nothing is leaked.
 #include "tests/faults/host_opencl_parts.h"
 
 namespace {
@@ -59,7 +59,7 @@ TEST_F(HostOpenCl, ResultsAreBuffersForTheHost) {
   EXPECT_EQ(oncilla::opencl::BufferOf(on_host).status().code(), ONCILLA_INVALID_ARGUMENT);
 }
 
-// The host's queue is held up by an event of the host's, so that a wait for it would never end.
+// The application's queue is blocked by an event of its own, so that a wait for it would never end.
 TEST_F(HostOpenCl, AForeignQueueIsOnlyEnqueuedTo) {
   const auto x = Wrap(in_).value(), y = Wrap(out_).value();
   cl_event gate = clCreateUserEvent(host_.context, nullptr);
@@ -333,7 +333,7 @@ TEST_F(HostOpenCl, NothingIsUsedAfterCloseNorStaysBehind) {
   ExpectRight(host_.Read(out_));
 }
 
-// The application holds up work while the session closes: the work's memory is not reused.
+// The application blocks the work while the session closes: the work's memory must not be reused.
 TEST_F(HostOpenCl, ClosingDoesNotWaitForAQueueThatIsHeldUp) {
   const auto x = Wrap(in_).value(), y = Wrap(out_).value();
   cl_event gate = clCreateUserEvent(host_.context, nullptr);
@@ -388,7 +388,7 @@ TEST(HostOpenClObjects, AreAllGivenBack) {
   EXPECT_EQ(Faults()->live_bytes(), bytes);
 }
 
-// Each call of enqueueing a run fails once, with each plausible error.
+// Each call made while enqueueing a run fails once, with each plausible error.
 TEST_F(HostOpenCl, FailuresOfTheDriverAreToldAndLeaveTheSessionUsable) {
   const auto x = Wrap(in_).value(), y = Wrap(out_).value();
   host_.Make(in_);

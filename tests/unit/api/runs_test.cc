@@ -1,5 +1,5 @@
-// Runs through the public face, as an application has it: asynchronous, cancelled, chained on a
-// device, by position. Includes nothing of the engine.
+// Runs through the public interface, as an application uses it: asynchronous, cancelled, chained on
+// a device, by position. Includes nothing of the engine.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Sequences and optional values through the public face, as an application has it.
+// Sequences and optional values through the public interface, as an application uses it.
 #include <gmock/gmock.h>
 
 #include <oncilla/oncilla.hpp>

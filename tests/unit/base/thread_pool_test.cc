@@ -1,5 +1,5 @@
-// ThreadPool: every chunk exactly once and always cut alike; nested, crossing and competing calls;
-// sleeping and watching workers. Run it under ThreadSanitizer too.
+// ThreadPool: every chunk exactly once with the same bounds; nested, crossing and competing calls;
+// sleeping and spinning workers. To be run under ThreadSanitizer too.
 #include "engine/base/thread_pool.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Real numbers as integers of 8 and 16 bits against division as the language has it, on every
-// instruction set of this machine: at ties and next to them, where a quotient that is off by its
-// last bit becomes another integer, and where quotients are no numbers of an integer's size.
+// Real numbers converted to integers of 8 and 16 bits, compared with division in C++, on every
+// instruction set of this machine: at ties and next to them, where an error in a quotient's last
+// bit gives another integer, and where quotients are out of an integer's range.
 #include "backends/cpu/integer/element_bytes.h"
 
 #include <algorithm>

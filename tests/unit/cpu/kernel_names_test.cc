@@ -1,5 +1,5 @@
-// A kernel's description begins with what really runs: plain code as such, Winograd's way where the
-// packed filter takes it.
+// A kernel's description begins with what really runs: plain code, or Winograd's method if the
+// packed filter is transformed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

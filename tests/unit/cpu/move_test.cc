@@ -10,7 +10,7 @@
 namespace oncilla::cpu {
 namespace {
 
-// What a move means, with nothing clever.
+// The definition of a move, element by element.
 void Define(const Move& move, size_t axis, int64_t from, int64_t to, int64_t bytes,
             const std::byte* source, std::byte* destination) {
   if (axis == move.axes.size()) {
@@ -82,7 +82,7 @@ TEST(MoveTest, AgreesWithItsDefinition) {
   }
 }
 
-// Filters from one order of axes to another, out of memory that is aligned for nothing.
+// Filters converted from one order of axes to another, from unaligned memory.
 TEST(MoveTest, TurnsFiltersWhereverTheyLie) {
   std::mt19937 random(12);
   ThreadPool threads(3);

@@ -1,4 +1,4 @@
-// Products of bfloat16 by pairs against the rule in plain words (PairStep), bit for bit.
+// Products of bfloat16 by pairs must equal the portable rule (PairStep), bit for bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>

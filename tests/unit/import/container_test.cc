@@ -1,5 +1,5 @@
-// The engine's own model file: what is written comes back, and what is damaged or made up to harm
-// is refused.
+// The engine's own model file: what is written is read back, and damaged or malicious files are
+// refused.
 #include "engine/import/container/container.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Feeds and fetches of TensorFlow's models that do not fit are refused in TensorFlow's words, with
-// ours behind them, in the stage that blames the caller. On testdata/tensorflow/text/frozen.pbtxt
-// (x -> y -> z) and models/module (signature k, x -> y, z).
+// Invalid feeds and fetches of TensorFlow's models are refused with TensorFlow's messages, followed
+// by ours, in the stage of caller errors. On testdata/tensorflow/text/frozen.pbtxt (x -> y -> z)
+// and models/module (signature k, x -> y, z).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -31,9 +31,9 @@ struct TfCase {
   std::string error;  // TensorFlow's message where it failed
 };
 
-// The tolerance where digits are cut to 16 bits on one side only.
+// The tolerance if only one side rounds to 16 bits.
 constexpr double kCut = 1e-2;
-// TensorFlow rounds to 16 bits from step to step inside the op, the engine once at its end.
+// TensorFlow rounds to 16 bits after each step inside the op, the engine once at its end.
 bool RoundsInside(const TfCase& c) { return c.name.find("_inner16") != c.name.npos; }
 
 class TfOps : public ::testing::Test {
@@ -126,7 +126,7 @@ class TfOps : public ::testing::Test {
 std::vector<std::unique_ptr<TfGraph>>* TfOps::graphs_ = nullptr;
 std::vector<TfCase>* TfOps::cases_ = nullptr;
 
-// As TensorFlow: the same results, or an InvalidArgument of the node where TensorFlow failed (a
+// As in TensorFlow: the same results, or an InvalidArgument of the node if TensorFlow failed (a
 // refusal would be another code).
 void Check(const TfCase& c, const Status& status, const char* how) {
   if (c.error.empty()) {

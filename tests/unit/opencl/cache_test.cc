@@ -112,7 +112,7 @@ TEST(DiskCache, StaysWithinItsBoundAndDropsTheOldest) {
   EXPECT_TRUE(ListCache(folder.path())->empty());
 }
 
-// A process that is killed while its driver works on Key(2), after it worked on Key(1).
+// A process that is killed while its driver uses Key(2), after it has used Key(1).
 void DieAtWork(const std::string& folder) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
@@ -156,7 +156,7 @@ TEST(DiskCache, AnEntryThatKilledTwoProcessesIsNotUsedAgain) {
   EXPECT_EQ(other.Load(Key(1)), "fine");
 }
 
-// A user may have interrupted two first runs: the ban ends, later after each further death.
+// A user may have interrupted two first runs: the ban must end, later after each further death.
 TEST(DiskCache, ABanEnds) {
   Folder folder;
   const std::string file = JoinPath(folder.path(), Key(2) + ".crashed");

@@ -1,5 +1,5 @@
 // The device on real drivers: recipes run, views, staging, the error word, memory, deadlines, and
-// nothing left behind.
+// no leaked objects.
 #include "backends/opencl/device.h"
 
 #include <gmock/gmock.h>
@@ -93,8 +93,7 @@ DeviceInfo InfoOf(const FoundDevice& found) {
   return info;
 }
 
-// A device with one region and a queue, used as a test would use paper; with sub-buffers, and with
-// places instead.
+// A device with one region and a queue; with sub-buffers, and with places instead.
 class OpenClDevice : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {

@@ -1,6 +1,6 @@
-// Devices that lie, whole: a driver compiles something else than it was given to, or has less than
-// it claims. Opening the device finds it out by running, and the portable kernels then give what
-// the CPU gives. (opencl_probe_test.cc tests the finding out alone.)
+// Devices with false claims: a driver compiles something other than its input, or has less than it
+// claims. Opening the device detects that by running kernels, and the portable kernels then give
+// the CPU's results. (probe_test.cc tests the detection alone.)
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -52,7 +52,7 @@ cl_int CL_API_CALL LyingProfilingInfo(cl_event event, cl_profiling_info info, si
   return error;
 }
 
-// Puts `to` for each `from` wherever a kernel has it.
+// Replaces each `from` by `to` in all kernels.
 void Replace(std::string& text, std::string_view from, std::string_view to) {
   for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) {
     text.replace(at, from.size(), to);

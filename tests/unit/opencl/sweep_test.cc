@@ -1,7 +1,7 @@
 // Every call of a driver fails once: for each kind of call and n = 1, 2, ... the n-th one while a
-// model is compiled, run and closed, until one round makes fewer calls than that. Each round ends
-// in an error that names the call or in the right answer; then, the driver being well again, the
-// same devices and pools give the right answer; and after the close nothing is left.
+// model is compiled, run and closed, until a round makes fewer calls than that. Each round must end
+// in an error that names the call or in the right result; then, without faults, the same devices
+// and pools must give the right result; and after the close no driver object may be left.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -48,7 +48,7 @@ struct Failing<kMember, kName, Object*(CL_API_CALL*)(Arguments...)> {
   }
 };
 
-// Releases are left out: a driver that cannot release has nothing that one could do about it.
+// Releases are left out: nothing can be done about a driver that cannot release an object.
 #define SWEPT_CALLS(X)          \
   X(CreateContext)              \
   X(CreateCommandQueue)         \
@@ -107,7 +107,7 @@ Graph Net() {
   return graph;
 }
 
-// What a session has, with a driver that may fail.
+// The parts of a session, with a driver that may fail.
 class Parts {
  public:
   explicit Parts(ThreadPool* threads) {
@@ -282,7 +282,7 @@ TEST_F(OpenClSweep, WhateverCallFailsTheErrorIsCleanAndTheNextRunRight) {
   }
 }
 
-// What a device seemed to lack while memory was short is not remembered.
+// A capability that failed only because memory was short must not be cached.
 TEST_F(OpenClSweep, AFailureOfTheMomentIsNotKept) {
   if (!found_->facts.claims_fp64) GTEST_SKIP() << "the device has no doubles";
   const oncilla::testing::TemporaryFolder fresh;
@@ -299,7 +299,7 @@ TEST_F(OpenClSweep, AFailureOfTheMomentIsNotKept) {
   EXPECT_TRUE(has_doubles());
 }
 
-// Without kept programs: what is compiled, and how devices are tried out.
+// Without cached programs: compilation of kernels and probing of devices.
 TEST_F(OpenClSweep, WhateverBuildFails) {
   for (const std::string_view call :
        {std::string_view(kNameBuildProgram), std::string_view(kNameCreateProgramWithSource)}) {

@@ -1,4 +1,4 @@
-// Tables of measured choices: files of strangers, which rows a device uses, where an entry enters a
+// Tables of measured choices: untrusted files, which rows a device uses, how an entry affects a
 // recipe, and measuring on a device.
 #include <gmock/gmock.h>
 
@@ -245,7 +245,7 @@ std::vector<Capabilities> AllKinds() {
   return all;
 }
 
-// Whole numbers above one: what decides how much code and how many registers there are
+// Whole numbers above one: they determine the amount of code and the number of registers
 // (tools/kernels/variants.py).
 std::string Sizes(const std::map<std::string, std::string>& defines) {
   static const std::set<std::string> kNone = {"GX", "GY", "GROUP", "AXES", "WIDTH", "STEP"};

@@ -1,4 +1,4 @@
-// Waits on a driver of which the tests decide when a command is over, and whether it calls back.
+// Waits on a driver that completes commands, and calls back, when the test says so.
 #include "backends/opencl/runtime/waiter.h"
 
 #include <gtest/gtest.h>

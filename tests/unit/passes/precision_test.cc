@@ -1,5 +1,5 @@
-// Mixed precision: which values become narrow, which do not and why; what real models lose and
-// save.
+// Mixed precision: which values become narrow, which do not and why; the error and the savings for
+// real models.
 #include "engine/passes/precision.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::OpsOf;
 
-// Weights of these sizes, every element `value` but for the first.
+// Weights of these sizes, every element `value` except the first.
 Tensor Weights(const Shape& shape, float value, float first) {
   Tensor tensor = Tensor::Allocate({DType::kF32, shape}).value();
   for (float& v : tensor.MutableAs<float>()) v = value;
@@ -199,7 +199,7 @@ TEST_F(NarrowStorageTest, RecurrentLayersAreNarrowWithTheirWeights) {
   EXPECT_EQ(WhyKept("lstm"), "denied by 'op:Lstm'");
 }
 
-// A mask is made in f32 and added in f32: in fp16 a row that is wholly masked would be NaN.
+// A mask is computed and added in f32: in fp16 a completely masked row would be NaN.
 TEST_F(NarrowStorageTest, MasksAreAddedInFp32) {
   const ValueId x = Input("x", {2, 16}), keep = Input("keep", {2, 16});
   const ValueId scores = Op("scores", "MatMul", {x, graph_.AddConstant(Weights({16, 16}, 1, 1))});

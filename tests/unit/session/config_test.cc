@@ -1,4 +1,4 @@
-// Session options as text, JSON and TensorFlow's bytes; and which devices a session sees.
+// Session options as text, JSON and TensorFlow's bytes; and which devices are visible to a session.
 #include "engine/session/config.h"
 
 #include <gmock/gmock.h>

@@ -185,7 +185,7 @@ TEST_F(ModelState, ALoopThatWouldCountAwayFromItsLimitFails) {
   }
 }
 
-// A generator's position is state like any other: runs take turns, in any graph that holds one.
+// A generator's position is state: runs must take turns in any graph that uses one.
 TEST_F(ModelState, RunsAtOnceDrawOtherSeededNumbers) {
   model_ = Load("/testdata/tensorflow/runs/streams/model");
   const int32_t three = 3;

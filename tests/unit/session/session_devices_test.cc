@@ -1,6 +1,6 @@
-// Several devices in one session: which node runs where because somebody asks for it, runs that
-// change the device, parts of a device, and going on elsewhere after a failure. The devices are
-// logical ones of the CPU, so that this runs everywhere, and of the first OpenCL device.
+// Several devices in one session: nodes on requested devices, runs that change the device, parts of
+// a device, and fallback after a failure. The devices are logical ones of the CPU, so that this
+// runs everywhere, and of the first OpenCL device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -112,7 +112,7 @@ class SessionDevices : public ::testing::TestWithParam<const char*> {
   }
 };
 
-// Two products that differ in nothing but where they are wanted stay two.
+// Two products that differ only in the requested device must not be merged.
 TEST_P(SessionDevices, EqualNodesInTwoScopesRunOnTwoDevices) {
   GraphBuilder g;
   const auto x = g.Placeholder(DType::kF32, PartialShape(Shape{2, 3}), "x");
@@ -461,8 +461,8 @@ TEST_P(SessionDevices, LostDevicesTakeNoRuns) {
 INSTANTIATE_TEST_SUITE_P(Kinds, SessionDevices, ::testing::Values("CPU", "GPU"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Two chains of products that know nothing of each other, on two parts of a device whose steps take
-// their time: some step of one runs while some step of the other does.
+// Two independent chains of products, on two parts of a device whose steps take some time: some
+// step of one must run while some step of the other does.
 TEST(SeveralDevices, ComputeAtTheSameTime) {
   const auto script = testing::NewFarScript();
   RuntimeOptions runtime;

@@ -1,5 +1,5 @@
-// Loading, running and letting go, over and over: what was taken goes back whole, to the driver and
-// to the system.
+// Loading, running and unloading, repeatedly: all memory must be returned, to the driver and to the
+// system.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -21,11 +21,11 @@ namespace {
 
 const std::string kSource = ONCILLA_SOURCE_DIR;
 
-// Sanitizers keep what was freed.
+// Sanitizers delay freeing.
 constexpr bool kCountsOwnBytes = !kSanitized;
 constexpr int kCycles = kSanitized ? 40 : 1000;
 
-// Memory of this process that is its own: pages of mapped files do not count.
+// Memory of this process alone: pages of mapped files do not count.
 int64_t OwnBytes() {
   ReturnFreeMemory();
   std::ifstream file("/proc/self/statm");
