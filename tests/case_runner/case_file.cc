@@ -234,7 +234,7 @@ Result<std::vector<Case>> ReadCases(const std::string& path, const OpSet& ops) {
       c.file = path.substr(path.rfind('/') + 1);
       c.line = number;
       auto words = Words(line);
-      // Quotes keep blanks together: "program=[Mul 0 1,Relu t0]".
+      // Quotes keep spaces within a word: "program=[Mul 0 1,Relu t0]".
       for (std::string& word : words) {
         if (word[0] == '\x01') word.erase(0, 1);
       }
@@ -339,7 +339,7 @@ Status Agree(const Tensor& actual, const Tensor& expected, double tolerance) {
     if (a[i] == b[i]) continue;
     const double bound = tolerance * (std::fabs(b[i]) + 0.1 * scale);
     const double error = std::fabs(a[i] - b[i]);
-    // Not-a-number or infinite on one side only never agrees.
+    // A value that is NaN or infinite on one side only never agrees.
     const double ratio = std::isfinite(error) && bound > 0 ? error / bound : INFINITY;
     if (ratio > worst) worst = ratio, where = i;
   }

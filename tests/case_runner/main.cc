@@ -209,7 +209,7 @@ class Parent {
     Fail(where, why);
   }
 
-  // Runs a child from case `from`; returns where to go on, nothing when no device can be opened.
+  // Runs a child from case `from`; returns the next case, nothing when no device can be opened.
   std::optional<size_t> RunFrom(size_t from) {
     const ChildEnd end =
         RunChild(argv_, from, options_.timeout_s,

@@ -208,7 +208,7 @@ Outcome RunMutant(const Case& c, const OpSet& ops, Device& device, Device& refer
   for (const CaseInput& input : c.inputs) {
     if (!input.absent && !input.value.valid()) return {};
   }
-  // Ops look at the clock themselves, well before the runner takes them for hanging.
+  // Ops check the clock themselves, well before the runner considers them hung.
   EarlyEnd end;
   end.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   const WorkScope scope({.memory = std::make_shared<SmallAccount>(), .end = &end});
@@ -237,7 +237,7 @@ Outcome RunMutant(const Case& c, const OpSet& ops, Device& device, Device& refer
   }
   if (!expected.ok()) return {};
   for (size_t i = 0; i < expected->size(); ++i) {
-    // Other numbers than the case's need not be as benign: what is looked for is wrong, not rough.
+    // Random numbers may be ill-conditioned: only wrong results count here, not inexact ones.
     const double tolerance = c.may_be_rough ? 0.1 : 100 * c.tolerance;
     if (Status s = Agree((*actual)[i], (*expected)[i], tolerance); !s.ok()) {
       return wrong("output ", i, ": ", Message(s));

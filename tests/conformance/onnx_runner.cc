@@ -107,7 +107,7 @@ class Parent {
   }
 
  private:
-  // Runs a child from test `from`; returns where to go on, nothing when it cannot start.
+  // Runs a child from test `from`; returns the next test, nothing when it cannot start.
   std::optional<size_t> RunFrom(size_t from) {
     const ChildEnd end =
         RunChild(argv_, from, kTestTimeoutSeconds, [this](size_t index, const std::string& line) {
@@ -249,7 +249,7 @@ class Parent {
     return all_refused;
   }
 
-  // A test that passed once must go on passing.
+  // A test that passed once must keep passing.
   bool CheckPasses(const std::set<std::string>& passed) {
     if (options_.passes.empty()) return true;
     std::set<std::string> listed;

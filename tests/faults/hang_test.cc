@@ -88,7 +88,7 @@ class Hang : public ::testing::Test {
     ASSERT_TRUE(model.ok()) << model.status();
     model_ = *model;
   }
-  // Compiles the kernels, so that what is measured is not that.
+  // Compiles the kernels, so that compilation is not part of the measurement.
   void WarmUp(int64_t rows = 3) {
     const auto ran = model_->Run(Rows(rows));
     ASSERT_TRUE(ran.ok()) << ran.status();
@@ -118,7 +118,7 @@ class Hang : public ::testing::Test {
     EXPECT_EQ(status.code(), Code::kCancelled) << phase << ": " << status;
     EXPECT_LT(Clock::now() - begin, kLimit + kSlack) << phase;
   }
-  // An asynchronous run, and the session closed in a hurry meanwhile.
+  // An asynchronous run, during which the session is closed without waiting.
   void ExpectToClose(int64_t rows, const char* phase) {
     constexpr milliseconds kLimit(1000);
     const auto run = model_->RunAsync(Rows(rows));
@@ -308,7 +308,7 @@ TEST_F(Hang, ACompilationGoesOnBehindARunThatEnds) {
   const Status status = model_->Run(Rows(3, milliseconds(100))).status();
   EXPECT_EQ(status.code(), Code::kDeadlineExceeded) << status;
   EXPECT_LT(Clock::now() - begin, milliseconds(100) + kSlack);
-  // Runs of the same limit get one kernel after the other made.
+  // Repeated runs with the same limit compile one kernel after another.
   Result<RunResult> ran = status;
   for (int i = 0; i < 200 && !ran.ok(); ++i) {
     begin = Clock::now();

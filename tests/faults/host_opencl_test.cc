@@ -159,7 +159,7 @@ TEST_F(HostOpenCl, PartsOfBuffersServe) {
     EXPECT_TRUE(run.Finish().ok());
     ExpectRight(host_.Read(big, offset));
   }
-  // The feed at an odd place too.
+  // The feed at an unaligned offset too.
   clEnqueueCopyBuffer(host_.queue, part, big, 0, aligned + kBytes + 4, kBytes, 0, nullptr, nullptr);
   clFinish(host_.queue);
   const auto odd = Wrap(big, aligned + kBytes + 4).value(), y = Wrap(out_).value();
@@ -249,7 +249,7 @@ TEST_F(HostOpenCl, WhatDoesNotFitIsRefused) {
   const auto pool = session_->Upload(on_host).value();
   refused(oncilla::opencl::RunInto(*callable_, {pool}, {pool}), ONCILLA_INVALID_ARGUMENT,
           "buffer of the application's");
-  // Nothing of all this has hurt.
+  // The session must still work after these failures.
   host_.Make(in_);
   clFinish(host_.queue);
   ASSERT_TRUE(oncilla::opencl::RunInto(*callable_, {x}, {y}).ok());

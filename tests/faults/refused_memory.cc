@@ -367,7 +367,7 @@ int main(int argc, char** argv) {
   for (const char* model : models) TryAll(model, positions, only);
   std::printf("%lld of %lld failures name a node\n", static_cast<long long>(named),
               static_cast<long long>(told));
-  // Kernels alone make a thirtieth of them; importing and planning are at a node, too.
+  // Kernels alone account for a thirtieth of them; importing and planning also name nodes.
   if (only == 0 && named * 12 < told) {
     std::fprintf(stderr, "fewer than one in twelve\n");
     return 1;

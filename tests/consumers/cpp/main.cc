@@ -74,7 +74,7 @@ void Values(const std::string& path) {
 void Loading(const std::string& path) {
   auto session = oncilla::Session::Create({"cpu"}).value();
   EXPECT(session.Load(path, {{"serve"}}).ok() && session.Load(path, {"serve"}).ok());
-  // Two tags, never one text from two pointers.
+  // Two tags must not be read as one text.
   const auto two = session.Load(path, {{"serve", "gpu"}});
   EXPECT(!two.ok() && two.status().code() == ONCILLA_NOT_FOUND);
   EXPECT(!session.Load(path, {" serve , gpu "}).ok());

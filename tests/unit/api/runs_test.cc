@@ -354,7 +354,7 @@ TEST_P(ApiRuns, AnOutputThatIsTakenOutIsTheCallersToChange) {
     EXPECT_EQ(taken.mutable_raw(), nullptr);
   }
   EXPECT_NE(taken.mutable_raw(), nullptr);
-  // Memory that was wrapped is not the engine's to give away.
+  // Wrapped memory belongs to the application: the engine must not hand it out.
   const std::vector<float> own = {1, 2};
   oncilla::Tensor wrapped = oncilla::Tensor::Wrap<float>({2}, own.data(), own.size()).value();
   EXPECT_EQ(wrapped.mutable_raw(), nullptr);

@@ -105,8 +105,8 @@ TEST(ThreadPool, SleepingWorkersWake) {
 }
 
 TEST(ThreadPool, AWorkerThatLosesItsCoreIsWaitedFor) {
-  // One chunk takes far longer than the caller is willing to watch, again and again: the caller
-  // sleeps, workers stop watching, and everything is still done once.
+  // Repeatedly, one chunk takes far longer than the caller spins: the caller
+  // sleeps, workers stop spinning, and every chunk must still run once.
   ThreadPool pool({.threads = 3, .spin_us = 20});
   std::atomic<int> sum = 0;
   for (int round = 0; round < 30; ++round) {

@@ -47,7 +47,7 @@ void DividesAsTheLanguageDoes(DType dtype, float zero) {
   std::uniform_int_distribution<int> exponent(-20, 4);
   constexpr int kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
   for (int round = 0; round < 300; ++round) {
-    // Among the scales are some whose reciprocals, or quotients, a float does not hold.
+    // Some scales have reciprocals, or quotients, that a float cannot represent.
     const float scales[] = {1e-40F, 1e-30F, 3e38F, -0.25F};
     const float scale = round < 4 ? scales[round] : std::ldexp(mantissa(rng), exponent(rng));
     const ByteScale s{zero, scale, static_cast<float>(kLeast), static_cast<float>(kMost)};

@@ -108,7 +108,7 @@ TEST(MoveTest, SimplifiedJoinsAndOrdersAxes) {
   move.axes = {{3, 4, 4}, {1, 99, 7}, {2, 12, 12}, {4, 1, 1}};
   EXPECT_EQ(Simplified(move).axes.size(), 1u);
   EXPECT_EQ(Simplified(move).axes[0].size, 24);
-  // An image's channels go last: two axes of pixels are one.
+  // Channels of an image are moved last: both pixel axes are merged.
   move.axes = {{2, 60, 60}, {3, 20, 1}, {4, 5, 15}, {5, 1, 3}};
   const Move simple = Simplified(move);
   ASSERT_EQ(simple.axes.size(), 3u);

@@ -221,7 +221,7 @@ TEST(WinogradTest, InfinitiesAndNanStandWhereSumsHaveThem) {
     ExpectRight(all);
     std::fill(all.x.begin(), all.x.end(), NAN);
     ExpectRight(all);
-    // Not the convolution's: the epilogue's own.
+    // From the epilogue, not from the convolution.
     Problem after = p;
     after.bias = Numbers(37, 3);
     after.bias[5] = inf;

@@ -99,7 +99,7 @@ class Damage {
  public:
   Damage(const std::string& folder, Progress& progress) : folder_(folder), progress_(progress) {}
 
-  // Every size of `file` that is a multiple of `step`, the largest first; then it is whole again.
+  // Truncates `file` to every multiple of `step`, the largest first; then restores it.
   bool Cut(const std::string& file, int64_t step) {
     const std::string whole = Read(file);
     step *= kOneIn;

@@ -346,7 +346,7 @@ TEST_F(OnnxControl, SequencesGoInAndOut) {
   EXPECT_THAT(Values((*out)[0].list().at(2)), ElementsAre(6, 7));
   EXPECT_THAT(Values((*out)[1]), ElementsAre(6, 7));
   EXPECT_THAT(Values((*out)[2]), ElementsAre(3));
-  // Elements must be what the model says of them.
+  // Elements must have the type and shape that the model states.
   list.Push(Floats({1, 1}, {5}));
   EXPECT_THAT(Refusal(graph, {{"xs", Tensor::OfList(list)}, {"x", Floats({1}, {1})}}),
               HasSubstr("its element 2 is f32[1,1]"));

@@ -53,7 +53,7 @@ TEST_F(OnnxFed, RanksAreThoseOfTheFeeds) {
   graph.Node(OnnxNodeText("Conv", {"x", "w"}, {"y"}).Ints("pads", {1, 1, 1, 1}));
   Load(graph);
   EXPECT_EQ(Run({{"x", Ones({1, 2, 4, 4})}, {"w", Ones({3, 2, 3, 3})}}), "[1,3,4,4] 8");
-  // Another size of the same ranks needs no other graph, unless sizes decided.
+  // Another size of the same rank must not need another graph, unless sizes determined it.
   const int64_t made = graphs();
   EXPECT_EQ(Run({{"x", Ones({1, 2, 5, 5})}, {"w", Ones({3, 2, 3, 3})}}), "[1,3,5,5] 8");
   EXPECT_LE(graphs(), made + 1);

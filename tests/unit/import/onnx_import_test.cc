@@ -233,7 +233,7 @@ TEST_F(OnnxImport, ListsEverythingUnsupportedAtOnce) {
   EXPECT_SAYS(text, "'Relu' (with the attribute 'alfa') in 1 node: 'typo'");
   EXPECT_EQ(text.find("Wrangle"), std::string::npos);
   EXPECT_EQ(Import().status().code(), Code::kUnimplemented);
-  // Who asks for less is judged for less.
+  // Only the nodes that the fetches need are checked.
   EXPECT_SAYS(Refusal({"", {}, {"c"}}), "1 op is not supported: 'Iterate'");
 }
 

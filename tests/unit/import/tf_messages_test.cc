@@ -94,7 +94,7 @@ TEST_F(TfMessages, OneTensorTwice) {
   EXPECT_THAT(
       Text(Refusal(*graph_, {{"x", x()}, {"y", Ones({2, 2})}}, {"y"}), Code::kInvalidArgument),
       HasSubstr("y is both fed and fetched."));
-  // One fetch twice is answered twice.
+  // A fetch that is given twice is returned twice.
   RunRequest request;
   request.feeds = {{"x", x()}};
   request.fetches = {"y", "y"};

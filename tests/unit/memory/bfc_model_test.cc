@@ -305,7 +305,7 @@ TEST(Bfc, AgreesWithTheNaiveModel) {
     EXPECT_EQ(bfc.Close(), pool);
     EXPECT_EQ(source.freed.size(), source.sizes.size());
   }
-  // The mix is worth something: all outcomes were frequent.
+  // All outcomes must have been frequent, or the random steps test too little.
   EXPECT_GT(placed, kSteps / 5);
   EXPECT_GT(refused, kSteps / 100);
   EXPECT_GT(reused_early, kSteps / 1000);

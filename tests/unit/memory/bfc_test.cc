@@ -240,7 +240,7 @@ TEST(Bfc, PreallocationTakesTheLimitInSeveralRegions) {
   EXPECT_THAT(source.sizes, ElementsAre(8 * kMiB, 8 * kMiB, 4 * kMiB));
   EXPECT_EQ(bfc.stats().growable_bytes, 0);
   EXPECT_EQ(PlaceOf(bfc.Allocate(4 * kMiB)), (Place{0, 0, 4 * kMiB}));
-  // Given back and taken again, whole.
+  // The whole region is freed and allocated again.
   EXPECT_EQ(bfc.Close(), 20 * kMiB);
   ASSERT_TRUE(bfc.Allocate(100).ok());
   EXPECT_EQ(bfc.stats().pool_bytes, 20 * kMiB);
@@ -327,7 +327,7 @@ TEST(Bfc, TrimmedPoolsDoNotGrowFromTurnToTurn) {
     ASSERT_TRUE(bfc.Free(chunk).ok());
     EXPECT_EQ(bfc.Trim(), 2 * kMiB);
   }
-  // Beside one that stays.
+  // Next to an allocation that stays.
   ASSERT_TRUE(bfc.Allocate(2 * kMiB).ok());
   for (int turn = 0; turn < 40; ++turn) {
     const BfcChunk chunk = *bfc.Allocate(1000);
@@ -406,7 +406,7 @@ TEST(Bfc, ChunksThatWaitAreMergedOnlyWhenNothingElseIsLeftAndTheCallerAllowsIt) 
   const BfcChunk both = *bfc.Allocate(2 * kMiB, 0, Bfc::kAnyStamp);
   EXPECT_EQ(both.bytes, 2 * kMiB);
   ASSERT_TRUE(bfc.Free(both, 9).ok());
-  // What is merged waits for the later stamp of its parts.
+  // A merged chunk waits for the later stamp of its parts.
   ASSERT_TRUE(bfc.Free(chunks[2], 8).ok());
   EXPECT_FALSE(bfc.Allocate(4 * kMiB, 0, Bfc::kAnyStamp).ok());
   EXPECT_THAT(FreePlaces(bfc), ElementsAre(Place{0, 0, 3 * kMiB}));

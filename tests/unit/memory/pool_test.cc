@@ -363,7 +363,7 @@ TEST_F(PoolTest, SessionsShareADevicesTotal) {
   EXPECT_THAT(Message(status), HasSubstr("other sessions"));
   EXPECT_EQ(there->used_bytes(), 0);
 
-  // What the first session has no use for at the moment goes to the second.
+  // Memory that the first session does not use at the moment is available to the second.
   a.Release();
   EXPECT_EQ(device_.held, 12 * kMiB);
   Allocation b = *second->Allocate(10 * kMiB, {model_, kArena});

@@ -80,7 +80,7 @@ TEST(DiskCache, AnyDamageIsAMiss) {
     ASSERT_TRUE(::oncilla::testing::WriteQuickly(path, whole.substr(0, length)));
     EXPECT_EQ(cache.Load(Key(1)), std::nullopt) << "cut to " << length;
   }
-  // The right bytes under another key's name are somebody else's program.
+  // Valid bytes under another key's name are another program and must be a miss.
   ASSERT_TRUE(WriteFile(JoinPath(folder.path(), Key(2) + ".entry"), whole).ok());
   EXPECT_EQ(cache.Load(Key(2)), std::nullopt);
   ASSERT_TRUE(WriteFile(path, whole).ok());
@@ -150,7 +150,7 @@ TEST(DiskCache, AnEntryThatKilledTwoProcessesIsNotUsedAgain) {
   EXPECT_EQ(cache.Load(Key(2)), std::nullopt);
   cache.Store(Key(2), "deadly");
   EXPECT_EQ(cache.Load(Key(2)), std::nullopt);
-  // While a process holds its mark, others do not take it for a crash.
+  // While a process holds its mark, others must not treat it as a crash.
   DiskCache::InUse in_use(cache, Key(1));
   DiskCache other(folder.path());
   EXPECT_EQ(other.Load(Key(1)), "fine");
@@ -234,7 +234,7 @@ struct Opened {
   Context context = *CreateContext(api, device.platform.id, device.id);
   std::shared_ptr<DeviceContext> shared =
       std::make_shared<DeviceContext>(device.platform.api, *Retain(api, context.get()));
-  // What the kernel makes of 21.
+  // The kernel's result for 21.
   int32_t Run(const BuiltProgram& built) {
     auto queue = *CreateQueue(api, context.get(), device.id, false);
     auto buffer = *CreateBuffer(api, context.get(), 4);

@@ -273,7 +273,7 @@ TEST_P(OpenClDevice, WaitingForTheDownloadTellsOfTheKernelsBeforeIt) {
   ASSERT_TRUE(recording.ok());
   std::vector<float> result(1);
   const Download download{std::as_writable_bytes(std::span(result)), Slot(2 * align_, 4)};
-  // One flush and one wait for a run, and its failure is not taken for the next one's.
+  // One flush and one wait for a run, and its failure must not be reported for the next one.
   for (const int32_t index : {9, 1, -1, 2}) {
     const std::vector<int32_t> indices = {index};
     const Upload upload{Slot(align_, 4), std::as_bytes(std::span(indices))};
@@ -379,7 +379,7 @@ TEST_P(OpenClDevice, ProfilesEachStepWhereTheDriverTells) {
   auto recording = device_->Record({{kernel.get(), {}, {{Slot(0, 16)}}, {}, "a"},
                                     {kernel.get(), {}, {{Slot(align_, 16)}}, {}, "b"}});
   ASSERT_TRUE(recording.ok());
-  // Only a queue with stamps can tell.
+  // Only a queue with stamps reports times.
   auto untold = device_->Submit(*queue_, **recording, {}, {.profile = true});
   ASSERT_TRUE(untold.ok());
   ASSERT_TRUE(device_->Wait(*untold, kNoDeadline).ok());

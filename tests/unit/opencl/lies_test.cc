@@ -86,7 +86,7 @@ class OpenClLies : public ::testing::Test {
     info.alignment_bytes = std::max<int64_t>(found_->facts.base_alignment, 128);
     return ClDevice::Open(*found_, info, {});
   }
-  // The device wrapped; `cl` stays to be looked at.
+  // The wrapped device; `cl` remains accessible to the test.
   std::unique_ptr<CheckedDevice> Open(const ClDevice** cl) {
     auto opened = TryOpen();
     EXPECT_TRUE(opened.ok()) << opened.status();
@@ -96,7 +96,7 @@ class OpenClLies : public ::testing::Test {
     return std::make_unique<CheckedDevice>(*std::move(opened));
   }
 
-  // All small cases of these files that the device does not refuse; how many those were.
+  // Runs all small cases of these files that the device does not refuse; returns their number.
   int RunCases(Device& device, const std::vector<std::string>& names) {
     const auto ops = OpSet::Builtin();
     int passed = 0;

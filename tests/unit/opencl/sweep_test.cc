@@ -154,7 +154,7 @@ class Parts {
     return executor_->Run(std::vector<Tensor>{x}, control);
   }
 
-  // Everything goes, as when a session is closed.
+  // Destroys everything, as when a session is closed.
   void Close() {
     executor_.reset();
     constants_.reset();
@@ -209,7 +209,7 @@ class OpenClSweep : public ::testing::Test {
     }
   }
 
-  // One round; true when the fault was met.
+  // One round; returns true when the fault occurred.
   bool Round(std::string_view call, int n, cl_int error, const std::string& cache_folder) {
     const std::string where = StrCat(n, ". cl", call, " gives ", ErrorName(error));
     const LiveObjects before = CountLiveObjects();
@@ -244,13 +244,13 @@ class OpenClSweep : public ::testing::Test {
     return met;
   }
 
-  // Failures say what the driver said.
+  // Failures must contain the driver's error.
   static void ExpectClean(const Status& status, const std::string& where) {
     EXPECT_THAT(Message(status), HasSubstr(ErrorName(sweep.error))) << where;
     EXPECT_THAT(Message(status), HasSubstr("cl")) << where;
   }
 
-  // All rounds of a call; how many there were.
+  // All rounds of a call; returns their number.
   int All(std::string_view call, cl_int error, const std::string& cache_folder) {
     int n = 1;
     while (n < 1000 && !HasFailure() && Round(call, n, error, cache_folder)) ++n;

@@ -114,7 +114,7 @@ TEST(TuningFile, LeavesOutWrongEntries) {
             "below": {"choice": "c", "us": -1}, "endless": {"choice": "c", "us": inf}, "": {"choice": "c"}
           }}], "more": {"of": "a later version"}})",
       notes);
-  // 'inf' is no JSON, so that the whole text is refused.
+  // 'inf' is not valid JSON, so the whole text is refused.
   EXPECT_FALSE(read.ok());
   const auto again = ParseTuning(
       R"({"oncilla_tuning": 1, "devices": [{"platform": "p", "device": "d", "shape": "gpu",
@@ -369,7 +369,7 @@ TEST_F(OpenClTuning, MeasuresWhatAgrees) {
     EXPECT_EQ(measured->choices, tuner.layers()[0].choices);
     EXPECT_GT(measured->best_us, 0);
     EXPECT_LE(measured->best_us, measured->generic_us);
-    // Where nothing is over in time, that is said.
+    // If nothing completes in time, the failure must say so.
     EXPECT_EQ(tuner.Measure(1, std::chrono::steady_clock::now()).status().code(),
               Code::kDeadlineExceeded);
   }

@@ -67,7 +67,7 @@ class OpenClWaiter : public ::testing::Test {
     calls_back = true;
     callback = nullptr;
   }
-  // A call that is still owed frees what it holds.
+  // A callback that has not been made yet frees its data.
   ~OpenClWaiter() override { Driver::Call(); }
 
   Api api_;

@@ -255,7 +255,7 @@ TEST_P(OpenClWinograd, InfinitiesAndNanStandWhereSumsHaveThem) {
         ExpectRight(one, Run(one));
       }
     }
-    // Not the convolution's: the epilogue's own.
+    // From the epilogue, not from the convolution.
     p.bias[5] = kInf;
     p.residual = Numbers(p.y_shape.elements(), 4);
     p.residual[200] = NAN;
@@ -361,7 +361,7 @@ TEST(OpenClWinogradChoice, TheEstimateTakesItWhereItGains) {
   const Capabilities rdna = Gpu(GpuFamily::kAmdWave32, 20), geforce = Gpu(GpuFamily::kNvidia, 28);
   EXPECT_TRUE(WinogradPays(Square(64, 28, 128), 4, rdna));
   EXPECT_TRUE(WinogradPays(Square(1, 14, 256), 2, rdna));
-  // So few outputs that reading four times the weights is what takes the time.
+  // So few outputs that reading four times the weights dominates the time.
   EXPECT_FALSE(WinogradPays(Square(1, 7, 256), 2, geforce));
   EXPECT_FALSE(WinogradPays(Square(1, 4, 128), 4, rdna));
   Capabilities cpu = Gpu(GpuFamily::kAny, 2);

@@ -361,8 +361,8 @@ TEST_P(PrecisionOfModels, AgreeOnPhotographsInHalfTheMemory) {
         }
       }
     }
-    // The CPU's fp32 keeps nothing between the layers of an inverted residual, so that there half
-    // of the weights is what can be won.
+    // On the CPU, inverted residuals in fp32 store nothing between their layers, so that there half
+    // of the weights is all that can be saved.
     EXPECT_LE(static_cast<double>(WeightBytes(static_cast<size_t>(i) + 1)),
               0.51 * static_cast<double>(WeightBytes(0)));
     const double share = GetParam() == std::string("cpu") ? 0.7 : 0.55;
@@ -406,7 +406,7 @@ std::string RecurrentModel(const std::string& op, int64_t gates, bool linear) {
 TEST_P(PrecisionOfModels, RecurrentLayersStayWithinTheirBoundInHalfTheWeights) {
   // Each step rounds its gates and its result, and multiplies with rounded weights: three times
   // half a unit for each step that went before, which add up like a random walk, with a factor of 4
-  // for the worst. That no step forgets what the one before was wrong by is for the worst, too.
+  // for the worst. It is also the worst case that no step reduces the error of the one before.
   const double walk = 4 * std::sqrt(3.0 * kSteps);
   const testing::TemporaryFolder folder;
   struct {

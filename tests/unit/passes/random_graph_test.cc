@@ -64,7 +64,7 @@ class RandomGraph {
     std::vector<Dim> dims, partly;
     for (int64_t size : {2, 3 + dice_.Below(2), 4, 2 + dice_.Below(3)}) {
       dims.push_back(Dim(size));
-      // What is open is fed with 2.
+      // Open sizes are fed with 2.
       const bool hidden = size == 2 && dice_.Chance(70);
       partly.push_back(!hidden ? Dim(size) : dice_.Chance(50) ? Dim::Named("n") : Dim());
     }

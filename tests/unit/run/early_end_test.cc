@@ -159,7 +159,7 @@ TEST_F(EarlyEnds, WhileAKernelIsAtWork) {
     Tensor expected;
     const Clock::duration full = Timed(*model, whole, expected);
 
-    // The best of some, for other programs may take the processor at any time.
+    // The minimum of several, since other programs may use the processor at any time.
     const auto best = [&](Code code, auto&& run) {
       Clock::duration least = full;
       for (int i = 0; i < 3 && least > full / 2; ++i) {

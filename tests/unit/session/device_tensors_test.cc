@@ -76,7 +76,7 @@ TEST_P(DeviceTensors, GoFromModelToModelWithoutACopy) {
     EXPECT_EQ(script_->uploaded_bytes, 16);
     EXPECT_EQ(script_->downloaded_bytes, 16);
   }
-  // Neither the feed nor what came of it was overwritten.
+  // Neither the feed nor the result must have been overwritten.
   EXPECT_THAT(Values(*a.kept[0].Read()), ElementsAre(4, 1, 2, 3));
   EXPECT_THAT(Values(*b.kept[0].Read()), ElementsAre(2, 3, 4, 1));
 }

@@ -124,7 +124,7 @@ TEST_F(ModelState, AVariableOfAnotherTypeOrNameIsRefusedByName) {
     EXPECT_THAT(std::string(Message(status)),
                 HasSubstr("the variable 'Variable_1' is a f32[3], and a "));
   }
-  // Nothing has happened.
+  // The refused calls must not have changed anything.
   EXPECT_THAT(Get("sum").As<float>(), ElementsAre(1, 2, 3));
 }
 

@@ -43,7 +43,7 @@ TEST_F(Runs, ACancelledRunEndsSoonAndTheNextIsRight) {
   const auto next = model->Run(Request(testing::Row(5, 6, 7, 8)));
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_THAT(Values(next->outputs[0].second), ElementsAre(5, 6, 7, 8));
-  // The device was not given the rest of the run: what is queued ahead is bounded.
+  // The rest of the run must not have been submitted: what is queued ahead is bounded.
   EXPECT_LT(script_->steps, 2 * kNodes);
   request.cancel = CancellationToken::Create();
   request.cancel.Cancel();

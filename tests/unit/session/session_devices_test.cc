@@ -190,7 +190,7 @@ TEST_P(SessionDevices, RequestsByNameTypeAndRule) {
   ExpectRight(result);
   EXPECT_GT(result->report.stats.copies, 0);
 
-  // By the type in the words of the format; what was asked last wins.
+  // By the op type in the model's format; the last request wins.
   ASSERT_TRUE(model
                   ->Place({{.op = "Sqrt", .device = "/device:" + Second()},
                            {.nodes = "product", .device = First()}})
@@ -212,7 +212,7 @@ TEST_P(SessionDevices, RequestsByNameTypeAndRule) {
   EXPECT_TRUE(seen.count("Sqrt")) << "rules see the format's own types";
   ExpectRight(model->Run(Feeds()));
 
-  // A weight's name means who reads it.
+  // A request for a weight applies to the nodes that read it.
   model->ClearPlacement();
   ASSERT_TRUE(model->Place({{.nodes = "w", .device = Second()}}).ok());
   EXPECT_EQ(DeviceOf(*model, Where(*model, "product")), Full(Second()));
@@ -396,7 +396,7 @@ TEST_P(SessionDevices, GoesOnElsewhereWhenMemoryIsShort) {
   EXPECT_EQ(result->report.fallbacks[0].why.code(), Code::kResourceExhausted);
   EXPECT_THAT(result->report.Line(), HasSubstr("not on " + First()));
   EXPECT_EQ(result->report.devices[static_cast<size_t>(result->report.preferred)], Full(Second()));
-  // Not asked for, the failure stands.
+  // Without a fallback policy the failure is returned.
   RunRequest request = Feeds();
   request.fallback = FallbackPolicy{};
   EXPECT_EQ(CodeOf(model->Run(request)), Code::kResourceExhausted);
@@ -419,7 +419,7 @@ TEST_P(SessionDevices, WhatADeviceHasNoRoomForIsFoundOutOnce) {
     EXPECT_EQ(model->executables().counters().graphs_compiled, compiled);
     EXPECT_EQ(warnings_, 1);
   }
-  // With more room it is tried again.
+  // With more free memory the first device is tried again.
   ASSERT_TRUE(session->memory().SetLimit(First(), 16 << 20).ok());
   auto result = model->Run(Feeds());
   ExpectRight(result);

@@ -180,7 +180,7 @@ TEST_P(SessionMemoryTest, RunsThatCannotFitFailAtOnceAndSayWhatWould) {
   if (!at_least) {
     EXPECT_FALSE(model->Run(Request(fits + 2 + fits / 8)).ok());
   }
-  // Ten milliseconds are the promise.
+  // A refusal must come soon; the bound leaves room for a busy machine.
   EXPECT_LT(took.count(), kSanitized ? 5000 : 100) << text;
   RecordProperty("milliseconds", static_cast<int>(took.count()));
   std::printf("refused after %.1f ms, %lld of 96 rows would fit\n", took.count(),
@@ -530,7 +530,7 @@ TEST(SessionMemory, DefragmentedWeightsLieInFewerRegionsAndThoseNobodyReadsAreGo
   model->Unload();
   EXPECT_EQ(counted.held, 0);
 
-  // A weight that becomes a variable is no constant any more, and what folding made of it neither.
+  // A weight that becomes a variable is not a constant any more, nor are values folded from it.
   const auto mlp = session->Load(kMlp, {}).value();
   RunRequest request;
   request.feeds = {{mlp->source().signatures()[0].inputs[0].name,
