@@ -52,7 +52,7 @@ class TensorSpec:
         return f"{self.name}: {kind}{self.dtype} {shape}"
 
 
-Info = tuple[str, int, Any, int]  # as the extension module gives it
+Info = tuple[str, int, Any, int]  # as the extension module returns it
 
 
 def spec_of(info: Info) -> TensorSpec:

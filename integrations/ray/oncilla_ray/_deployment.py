@@ -72,7 +72,7 @@ class Replica:
 
     async def __call__(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The outputs by name. A wrong input fails this request and no other."""
-        # Serve fails all requests of a batch for an exception; so failures come as values.
+        # An exception would fail all requests of a batch, so failures are returned as values.
         answer = (await self._batch(inputs)) if self._most > 1 else (await self._run([inputs]))[0]
         if isinstance(answer, BaseException):
             raise answer
@@ -185,7 +185,7 @@ def _json(name: str, value: Any) -> Any:
 
 
 def _told(failure: Exception) -> tuple[int, str]:
-    """HTTP's code and the message of a failure."""
+    """The HTTP status and the message of a failure."""
     cause = failure.cause if isinstance(failure, RayTaskError) and failure.cause is not None else failure
     if isinstance(cause, _TooLarge):
         return 413, str(cause)

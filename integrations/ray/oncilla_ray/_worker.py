@@ -85,7 +85,7 @@ class Worker:
             said = [f"there is no input {', '.join(map(repr, sorted(unknown)))}"] if unknown else []
             said += [f"input {', '.join(map(repr, sorted(missing)))} is missing"] if missing else []
             raise oncilla.InvalidArgumentError(f"{' and '.join(said)}; the model takes {', '.join(map(str, self.inputs.values()))}")
-        # Kinds that NumPy has no array for go to the engine as they are.
+        # Kinds without a NumPy array are passed to the engine unchanged.
         return {name: spec.array(request[name]) if spec.kind == "tensor" else request[name]
                 for name, spec in self.inputs.items()}
 
@@ -163,7 +163,7 @@ class Worker:
                               "" if spec.dtype == "string" else 0, spec.numpy_dtype) for name, spec in self.inputs.items()}
 
     def probe(self, fresh: float = 5.0) -> None:
-        """Fails where the model does not run. A run that succeeded in the last `fresh` seconds is proof enough."""
+        """Fails where the model does not run. A run that succeeded in the last `fresh` seconds is sufficient."""
         if time.monotonic() - self._last_success < fresh:
             return
         if self._example is not None:
