@@ -18,7 +18,7 @@ def string_bytes(value: Any) -> bytes:
         return value.encode("utf-8", "surrogateescape")
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
-    raise TypeError(f"an element of strings is {type(value).__name__}, and must be str or bytes")
+    raise TypeError(f"an element of a tensor of strings must be str or bytes, not {type(value).__name__}")
 
 
 def strings_array(strings: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -124,7 +124,7 @@ def _from_numbers(name: str, value: Any, code: int | None) -> _oncilla.Tensor:
     extended = _types.is_extended(code)
     kind = "f" if extended and "float" in dtype.name else "i" if extended else dtype.kind
     if kinds.index(array.dtype.kind) > kinds.index(kind) and not (array.dtype.kind in "iu" and kind in "iu"):
-        raise TypeError(f"input '{name}': values of {array.dtype} are no {dtype.name}; convert them yourself")
+        raise TypeError(f"input '{name}': values of {array.dtype} are not converted to {dtype.name}; convert them first")
     if not _fits(array, dtype, kind):
         raise OverflowError(f"input '{name}': a value is out of the range of {dtype.name}")
     return from_array(array.astype(dtype), name)
@@ -156,7 +156,7 @@ def to_tensor(name: str, value: Any, code: int | None = None) -> _oncilla.Tensor
         return from_array(np.asarray(value), name)
     if value is None:
         raise TypeError(f"input '{name}' is None, and the model does not declare it as optional")
-    raise TypeError(f"input '{name}': {type(value).__name__} is no array, list, number or string")
+    raise TypeError(f"input '{name}': {type(value).__name__} is not an array, list, number or string")
 
 
 def tensor_from_dlpack(value: Any) -> _oncilla.Tensor:

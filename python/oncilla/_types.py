@@ -66,4 +66,4 @@ def code_of(dtype: Any) -> int:
         return STRING
     if given.name in CODES:
         return CODES[given.name]
-    raise TypeError(f"{given} is no type that models have; there are: {', '.join(CODES)}")
+    raise TypeError(f"{given} is not a type of tensors; the types are: {', '.join(CODES)}")

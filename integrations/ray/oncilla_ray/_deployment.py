@@ -161,7 +161,7 @@ class Gateway:
         try:
             document = json.loads(bytes(body))
         except (ValueError, RecursionError) as wrong:
-            raise oncilla.InvalidArgumentError(f"the body is no JSON: {wrong}") from None
+            raise oncilla.InvalidArgumentError(f"the body is not JSON: {wrong}") from None
         if not isinstance(document, dict) or document.keys() != {"inputs"} or not isinstance(document["inputs"], dict):
             raise oncilla.InvalidArgumentError('the body must be {"inputs": {name: values, ..}}')
         return document["inputs"]
@@ -178,9 +178,9 @@ async def _await(response: Any) -> Any:
 def _json(name: str, value: Any) -> Any:
     array = np.asarray(value)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise oncilla.OutOfRangeError(f"output '{name}' has numbers that are not finite, which JSON lacks")
+        raise oncilla.OutOfRangeError(f"output '{name}' has numbers that are not finite, which JSON cannot represent")
     if array.dtype.kind not in "biufO":
-        raise oncilla.UnimplementedError(f"output '{name}' has the type {array.dtype}, which JSON lacks")
+        raise oncilla.UnimplementedError(f"output '{name}' has the type {array.dtype}, which JSON cannot represent")
     return array.tolist()
 
 

@@ -135,7 +135,7 @@ class Worker:
         for name, array in joined.items():
             if array.ndim == 0 or len(array) != sum(rows):
                 raise oncilla.InternalError(f"output '{name}' has the shape {array.shape} for a batch of {sum(rows)}: its "
-                                            "first axis is no batch, and max_batch_size must be 1")
+                                            "first axis is not a batch, and max_batch_size must be 1")
         ends = np.cumsum(rows)
         return [{name: array[end - count:end] for name, array in joined.items()} for end, count in zip(ends, rows)]
 
