@@ -275,7 +275,7 @@ class Parent {
       out << "# ONNX's tests that pass, on every device; written by onnx_tests --update.\n";
       for (const std::string& name : listed) out << name << "\n";
     } else if (!fresh.empty()) {
-      std::cout << fresh.size() << " tests pass that the list lacks (" << *fresh.begin()
+      std::cout << fresh.size() << " tests pass that are not in the list (" << *fresh.begin()
                 << ", ..); add them with --update\n";
     }
     return ok;

@@ -191,7 +191,7 @@ TEST_F(Hang, TheNextRunIsRightOnceTheDeviceGoesOn) {
   EXPECT_EQ(after->outputs[0].second.As<float>()[7], right->outputs[0].second.As<float>()[7]);
   model_ = nullptr;
   session_->Close();
-  EXPECT_EQ(Faults()->live_bytes(), live_bytes_) << "what was late has gone back too";
+  EXPECT_EQ(Faults()->live_bytes(), live_bytes_) << "memory of late work must be freed too";
 }
 
 TEST_F(Hang, UploadsAndReadsEnd) {
@@ -216,7 +216,7 @@ TEST_F(Hang, UploadsAndReadsEnd) {
   EXPECT_LT(Clock::now() - begin, kSlack) << "a lost device is not tried again";
   begin = Clock::now();
   session_->Close();
-  EXPECT_LT(Clock::now() - begin, kSlack) << "nor waited for on closing";
+  EXPECT_LT(Clock::now() - begin, kSlack) << "closing must not wait for it";
 }
 
 // With a fallback, and the behaviour of the next run.
@@ -318,7 +318,7 @@ TEST_F(Hang, ACompilationGoesOnBehindARunThatEnds) {
   ASSERT_TRUE(ran.ok()) << ran.status();
   EXPECT_EQ(Faults()->count("BuildProgram") - probes,
             model_->executables().counters().kernels_built)
-      << "each of them once";
+      << "each kernel must be built once";
 }
 
 TEST_F(Hang, ASessionClosesWhileItsKernelsAreCompiled) {

@@ -79,14 +79,14 @@ TEST_F(HostOpenCl, AForeignQueueIsOnlyEnqueuedTo) {
   EXPECT_EQ(Calls("EnqueueWriteBuffer"), 0);
   EXPECT_EQ(Calls("CreateBuffer"), 0);
   EXPECT_FALSE(second.Done());
-  EXPECT_EQ(Calls("Flush"), 0) << "asking is no flush";
+  EXPECT_EQ(Calls("Flush"), 0) << "Done() must not flush";
   EXPECT_EQ(second.Finish(0).code(), ONCILLA_DEADLINE_EXCEEDED);
   ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
   auto* done = static_cast<cl_event>(event);
   EXPECT_EQ(clWaitForEvents(1, &done), CL_SUCCESS);
   EXPECT_TRUE(first.Done());
   EXPECT_TRUE(first.Finish().ok());
-  EXPECT_TRUE(first.Finish(0).ok()) << "as often as anybody likes";
+  EXPECT_TRUE(first.Finish(0).ok()) << "a second Finish() must succeed";
   EXPECT_TRUE(second.Finish().ok());
   ExpectRight(host_.Read(in_), 2);
   clReleaseEvent(done);

@@ -58,7 +58,7 @@ TEST_F(HostOpenCl, TracesOfEnqueuedRunsAreOnTheClockOfTheHostsQueue) {
   ASSERT_EQ(
       clEnqueueNDRangeKernel(queue, host_.make, 1, nullptr, &size, nullptr, 0, nullptr, &after),
       CL_SUCCESS);
-  EXPECT_EQ(run.Trace().status().code(), ONCILLA_FAILED_PRECONDITION) << "it is not finished";
+  EXPECT_EQ(run.Trace().status().code(), ONCILLA_FAILED_PRECONDITION) << "not finished";
   ASSERT_TRUE(run.Finish().ok());
   ASSERT_TRUE(plain.Finish().ok());
   EXPECT_THAT(plain.Trace().status().message(), HasSubstr("not enqueued to be traced"));

@@ -179,7 +179,7 @@ TEST_P(ApiRuns, ResultsGoToMemoryOfTheCaller) {
       EXPECT_EQ(result[0].data<float>(), at);
     }
     EXPECT_EQ(std::memcmp(at, logits_.data(), 4000), 0);
-    EXPECT_EQ(at == memory ? memory[1000] : memory[0], -1.0f) << "written beside";
+    EXPECT_EQ(at == memory ? memory[1000] : memory[0], -1.0f) << "written outside of the output";
   }
   options_.timeout_ms = 60000;  // a run that may end early
   std::fill(std::begin(memory), std::end(memory), -1.0f);

@@ -206,7 +206,7 @@ TEST(ThreadPool, LeavesOutTheRestOnceACallIsToEnd) {
       pool.ParallelFor(100, 1, body, &end);
       EXPECT_EQ(done, 0) << "it stays so";
       pool.ParallelFor(100, 1, [&](int64_t, int64_t, int) { ++done; });
-      EXPECT_EQ(done, 100) << "for that call alone";
+      EXPECT_EQ(done, 100) << "an end must affect its own call only";
     }
     EarlyEnd late;
     late.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);

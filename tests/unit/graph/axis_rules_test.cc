@@ -156,7 +156,7 @@ TEST(AxisRules, NodesComputeTheSameOnReorderedAxes) {
     }
     ops.insert(c.op);
   }
-  EXPECT_GE(ops.size(), 120u) << "so few ops have cases that can be reordered";
+  EXPECT_GE(ops.size(), 120u) << "too few ops have cases that can be reordered";
 }
 
 TEST(AxisRules, SamplesAreComputedOneByOne) {
@@ -199,7 +199,7 @@ TEST(AxisRules, SamplesAreComputedOneByOne) {
       ops.insert(c.op);
     }
   }
-  EXPECT_GE(ops.size(), 120u) << "so few ops have cases that take samples one by one";
+  EXPECT_GE(ops.size(), 120u) << "too few ops have cases with independent samples";
 }
 
 }  // namespace

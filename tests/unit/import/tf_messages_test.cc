@@ -66,7 +66,7 @@ TEST_F(TfMessages, UnknownFeedsAndFetchesWithNearNames) {
   EXPECT_THAT(text, HasSubstr("FetchOutputs node a/nope: not found"));
   text = Text(Refusal(*module_, {{"k", Tensor::Scalar(1)}, {"z", x()}}, {"y"}), Code::kNotFound);
   EXPECT_THAT(text, HasSubstr("FeedInputs: unable to find feed output z; "));
-  EXPECT_THAT(text, HasSubstr("There is: 'k', 'x'")) << "no letter is near another";
+  EXPECT_THAT(text, HasSubstr("There is: 'k', 'x'")) << "single letters must not be suggested";
   text = Text(Refusal(*module_, {{"k", Tensor::Scalar(1)}, {"xx", x()}}, {"y"}), Code::kNotFound);
   EXPECT_THAT(text, HasSubstr("did you mean 'x'?"));
   text = Text(Refusal(*graph_, {{"x", x()}}, {}, {"nope"}), Code::kNotFound);

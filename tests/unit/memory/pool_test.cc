@@ -159,7 +159,7 @@ TEST_F(PoolTest, HeldMemoryLeavesTheLimitAsItWas) {
     held = std::move(moved);
     EXPECT_EQ(budget.used_bytes(), before + 2000);
     EXPECT_FALSE(held.Set(int64_t{1} << 50).ok());
-    EXPECT_EQ(held.bytes(), 2000) << "what was counted before stays so";
+    EXPECT_EQ(held.bytes(), 2000) << "a refused Set() must not change the count";
     held = HeldMemory();
     EXPECT_EQ(budget.used_bytes(), before);
     EXPECT_EQ(ledger_.Total(owner).bytes, 0);

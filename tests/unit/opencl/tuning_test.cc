@@ -282,7 +282,7 @@ TEST(TunedRecipe, ChoicesAreTakenAndNamedByVariants) {
     for (const LayerNode& node : Nodes()) {
       const Recipe plain = RecipeOf(node, caps), listed = RecipeOf(node, Listing(caps));
       EXPECT_TRUE(plain.decision.layer.empty());
-      EXPECT_EQ(ToString(plain), ToString(listed)) << "a table that says nothing changes nothing";
+      EXPECT_EQ(ToString(plain), ToString(listed)) << "an empty table must not change a recipe";
       const Decision& decision = listed.decision;
       ASSERT_FALSE(decision.layer.empty()) << ToString(plain);
       families.insert(decision.layer.substr(0, decision.layer.find_first_of("0123456789")));
@@ -304,7 +304,7 @@ TEST(TunedRecipe, ChoicesAreTakenAndNamedByVariants) {
       }
     }
   }
-  EXPECT_THAT(families, SizeIs(7)) << "all families that choose";
+  EXPECT_THAT(families, SizeIs(7)) << "every family with choices must be measured";
 }
 
 TEST(TunedRecipe, WhatIsNoChoiceIsIgnored) {

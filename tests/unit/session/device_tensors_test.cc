@@ -225,7 +225,7 @@ TEST_F(DeviceTensorsFar, AreCopiedToWhereTheyAreNeeded) {
   request.keep_all = true;
   const auto result = model->Run(request);
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->report.stats.copies, 2) << "down for Neg, and up again";
+  EXPECT_EQ(result->report.stats.copies, 2) << "one download for Neg, and one upload";
   EXPECT_THAT(Values(*result->kept[0].Read()), ElementsAre(-4, -1, -2, -3));
 }
 

@@ -63,7 +63,7 @@ TEST(Fork, ChildrenAreToldAndMayStartAnew) {
               return loaded.ok() && (*loaded)->Run(request).ok() ? 0 : 2;
             }),
             0);
-  EXPECT_TRUE(model->Run(request).ok()) << "the parent goes on";
+  EXPECT_TRUE(model->Run(request).ok()) << "the parent must still run";
 }
 
 // Threads of drivers stay in the parent as well: a child must be told so at once, and can use the
@@ -101,7 +101,7 @@ TEST(Fork, ChildrenHaveTheCpuWhereTheParentUsedOpenCl) {
               return took < std::chrono::seconds(1) ? 0 : 6;
             }),
             0);
-  EXPECT_TRUE(model->Run(request).ok()) << "the parent goes on";
+  EXPECT_TRUE(model->Run(request).ok()) << "the parent must still run";
 }
 
 }  // namespace

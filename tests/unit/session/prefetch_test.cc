@@ -81,7 +81,7 @@ TEST_F(Prefetching, StaysWithinItsDepth) {
   auto prefetcher = *Prefetcher::Create(Make(1), Rows(1000), 2);
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(prefetcher->Next().ok());
-    EXPECT_LE(made_, i + 1 + 3) << "two that wait and one under way";
+    EXPECT_LE(made_, i + 1 + 3) << "at most two sets ready and one being made";
   }
 }
 

@@ -47,7 +47,7 @@ TEST_F(Runs, ACancelledRunEndsSoonAndTheNextIsRight) {
   EXPECT_LT(script_->steps, 2 * kNodes);
   request.cancel = CancellationToken::Create();
   request.cancel.Cancel();
-  EXPECT_EQ(model->Run(request).status().code(), Code::kCancelled) << "before it began";
+  EXPECT_EQ(model->Run(request).status().code(), Code::kCancelled) << "cancelled before it began";
 }
 
 TEST_F(Runs, WaitingForAnotherRunEndsToo) {
@@ -195,7 +195,7 @@ TEST_F(Runs, TheWatchdogNamesTheNodeThatHangsAndClosingDoesNotWait) {
   EXPECT_THAT(Message(stuck), HasSubstr("has finished nothing for 150 ms"));
   EXPECT_THAT(Message(stuck), HasSubstr("between nodes 'turn32' and 'turn63'"));
   EXPECT_EQ(Details(stuck).node, "turn32");
-  EXPECT_EQ(session_->memory().abandoned_bytes(), 0) << "it may still come back";
+  EXPECT_EQ(session_->memory().abandoned_bytes(), 0) << "the device may still finish";
   session_->Close();  // returns
   EXPECT_GT(session_->memory().abandoned_bytes(), 0);
   EXPECT_GT(script_->lost_queues, 0);

@@ -413,7 +413,7 @@ TEST_P(SessionDevices, WhatADeviceHasNoRoomForIsFoundOutOnce) {
   for (int i = 0; i < 5; ++i) {
     auto result = model->Run(Feeds());
     ExpectRight(result);
-    ASSERT_EQ(result->report.fallbacks.size(), 1u) << "each run tells it";
+    ASSERT_EQ(result->report.fallbacks.size(), 1u) << "each run must report it";
     EXPECT_EQ(result->report.fallbacks[0].why.code(), Code::kResourceExhausted);
     if (i == 0) compiled = model->executables().counters().graphs_compiled;
     EXPECT_EQ(model->executables().counters().graphs_compiled, compiled);

@@ -78,7 +78,7 @@ TEST(SessionFaults, WhicheverAllocationFails) {
         if (!first.ok()) {
           ++failures;
           EXPECT_EQ(first.status().code(), Code::kResourceExhausted) << first.status();
-          EXPECT_EQ(memory.fails_in, 0) << "only the one that was to fail";
+          EXPECT_EQ(memory.fails_in, 0) << "no other allocation may have failed";
           first = FirstRow(**model, rows);
         }
         ASSERT_TRUE(first.ok()) << n << ": " << first.status();

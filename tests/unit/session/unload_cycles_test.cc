@@ -194,7 +194,7 @@ TEST_P(UnloadCycles, ClosingGivesBackWhatTheDriverAndFilesHoldWhateverHandlesLiv
   EXPECT_EQ(DriverContexts(), contexts + (gpu ? 1 : 0)) << "sessions share the device's context";
   EXPECT_TRUE(IsMapped(net));
   first->Close();
-  EXPECT_TRUE(two->Run(RequestFor(*two)).ok()) << "the other session goes on";
+  EXPECT_TRUE(two->Run(RequestFor(*two)).ok()) << "closing one session must not affect the other";
   EXPECT_EQ(DriverContexts(), contexts + (gpu ? 1 : 0));
   second->Close();
   EXPECT_EQ(DriverObjects(), objects);
