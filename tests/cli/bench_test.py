@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""oncilla bench against what a device can do at best: peaks, the page, and ops that run plain code. No test asserts a speed.
+"""oncilla bench against the peak rates of a device: peaks, the page, and ops that run plain code. No test asserts a speed.
     bench_test.py --oncilla PROGRAM [unittest arguments]"""
 
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The program as a user meets it: right outputs, clear messages, exit codes.
+"""The program as users run it: right outputs, clear messages, exit codes.
     cli_test.py --oncilla PROGRAM [unittest arguments]"""
 
 import json

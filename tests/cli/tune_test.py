@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""oncilla tune as a user meets it, on PoCL: the table it writes, what later runs make of it, and tables of others.
+"""oncilla tune on PoCL: the table that it writes, its effect on later runs, and tables from elsewhere.
     tune_test.py --oncilla PROGRAM [unittest arguments]"""
 
 import json
