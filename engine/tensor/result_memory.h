@@ -36,7 +36,7 @@ class ResultMemory {
   // The size of the block for so many bytes: a little larger, so that it also fits results that
   // grow from run to run. The part that is never written takes no physical memory.
   static int64_t Rounded(int64_t bytes);
-  // Announces the total bytes of a run's results. From now on no more than that is kept.
+  // Announces the total bytes of a run's results. From now on about as much is kept at most.
   void Expect(int64_t bytes);
   // Takes a kept block that fits and is not much larger; a null block if there is none. Its
   // contents are those of an older result.

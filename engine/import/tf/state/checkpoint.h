@@ -1,11 +1,11 @@
 // TensorFlow's checkpoint (tensor bundle): `PREFIX.index`, a sorted table from a tensor's name to
 // its location, and `PREFIX.data-00000-of-00001`, ..., the raw bytes of the tensors.
 //
-// Tensors of numbers are views into the mapped shards: nothing is copied. Shards are opened
-// together with the index, since they belong together. It must be used by one thread at a time;
-// tensors that it returned may outlive it. Implemented after tensor_bundle.proto and the rules of
-// the format; files of the V1 format, partitioned variables and big-endian files are refused with
-// that reason.
+// Tensors of numbers are views into the mapped shards: nothing is copied, except for partitioned
+// variables that have to be assembled from slices. Shards are opened together with the index, since
+// they belong together. It must be used by one thread at a time; tensors that it returned may
+// outlive it. Implemented after tensor_bundle.proto and the rules of the format; files of the V1
+// format and big-endian files are refused with that reason.
 #pragma once
 
 #include <map>
