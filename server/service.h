@@ -1,5 +1,5 @@
-// Service: what both front ends call. Metadata, validation, statistics and the state of the server
-// are settled here, once for HTTP and gRPC.
+// Service: the interface of the server for both front ends. Metadata, validation, statistics and
+// the state of the server are implemented here, once for HTTP and gRPC.
 #pragma once
 
 #include <atomic>
@@ -45,7 +45,7 @@ struct ModelStatistics {
   SequenceCounts sequences;  // of a model that is
 };
 
-// A request under way. A default-constructed one is over.
+// A request in progress. A default-constructed one is over.
 class PendingInfer {
  public:
   PendingInfer() = default;
@@ -74,12 +74,12 @@ class Service {
 
   absl::Status Start() { return repository_.Start(); }
 
-  // Ready: what is loaded at the start is loaded, and the server is not ending.
+  // Ready: the models of the start are loaded, and the server is not shutting down.
   bool ready() const { return repository_.started() && !draining_; }
-  // Readiness ends; requests are still served.
+  // Ends readiness; requests are still served.
   void BeginDrain() { draining_ = true; }
-  // Refuses new inference, waits until none is under way, at most until `deadline`, and closes all
-  // models.
+  // Refuses new inference, waits until none is in progress, at most until `deadline`, and closes
+  // all models.
   void Close(Clock::time_point deadline);
 
   static std::vector<std::string> Extensions();
@@ -101,21 +101,21 @@ class Service {
   absl::StatusOr<std::vector<ModelStatistics>> StatisticsOf(const std::string& name,
                                                             const std::string& version) const;
 
-  // What is traced of a model or, with an empty name, of all; NotFound for a model that there is
-  // not. Those of `values` are set before.
+  // The trace settings of a model or, with an empty name, of all; NotFound for an unknown model.
+  // Applies `values` first.
   absl::StatusOr<TraceSettings::Values> Tracing(const std::string& model,
                                                 const TraceSettings::Values& values);
 
-  // Which events the log has; those of `values` are set before.
+  // The settings of the event log. Applies `values` first.
   absl::StatusOr<LogSettings::Values> Logging(const LogSettings::Values& values);
 
-  // Notes what the models hold of each device now; called every few seconds.
+  // Records what the models hold of each device now; called every few seconds.
   void SampleMemory() { history_.Add(MemoryNow()); }
   // What all models hold of each device, summed.
   std::vector<DeviceUse> MemoryNow() const;
   const MemoryHistory& history() const { return history_; }
 
-  // What both front ends hold of requests that are not answered yet.
+  // What both front ends hold for unanswered requests.
   ByteBudget& requests_held() { return requests_held_; }
   SharedMemory& shared_memory() { return shared_memory_; }
   const ServiceOptions& options() const { return options_; }
@@ -125,7 +125,7 @@ class Service {
   FrontCounts& grpc_counts() { return grpc_; }
   FrontCounts& metrics_counts() { return metrics_; }
 
-  // "" or the token in "Bearer <token>": whether it is the right one. Takes the same time for all
+  // Whether "Bearer <token>", or "" for none, has the right token. Takes the same time for all
   // wrong ones.
   bool Allows(std::string_view authorization) const;
 

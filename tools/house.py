@@ -1,6 +1,6 @@
-"""Rules of order that a machine can check: lists of sources sorted and without duplicates, one name for a family
-everywhere, facts about ops in their rows, short functions, folders of limited size, and no allowed edge between folders
-that nobody uses. tools/tidy runs it."""
+"""Rules about the source tree that are checked automatically: lists of sources sorted and without duplicates, one name for
+a family everywhere, facts about ops in their rows, short functions, folders of limited size, and no allowed edge between
+folders that nobody uses. tools/tidy runs it."""
 
 import re
 

@@ -1,4 +1,4 @@
-// EmptyStrings: the elements of a tensor of strings before they get their texts.
+// EmptyStrings: creates the elements of a tensor of strings, to be assigned later.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 
 namespace oncilla::cpu {
 
-// A hundred million strings take seconds, so the loop asks now and then whether the run should end.
+// A hundred million strings take seconds, so the loop checks from time to time whether the run
+// should end.
 inline Result<std::vector<std::string>> EmptyStrings(int64_t count) {
   constexpr int64_t kStretch = 1 << 18;
   std::vector<std::string> strings;

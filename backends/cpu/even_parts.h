@@ -1,5 +1,5 @@
-// Sharing rows out in parts that are as even as can be. Chunks of a fixed length leave a rest, and
-// often one more chunk to one worker than to another, which is what short calls then wait for.
+// Divides rows into parts of nearly equal size. Chunks of a fixed length leave a remainder, and
+// often give one worker one more chunk than another, for which short calls then wait.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace oncilla::cpu {
 
-// About so many parts of n rows, as many for each worker. For results that do not depend on where
-// parts begin.
+// The number of parts for n rows: about `parts`, the same number for each worker. For results that
+// do not depend on where parts begin.
 inline int64_t EvenParts(const Threads& threads, int64_t n, int64_t parts) {
   const int64_t workers = WorkersOf(threads);
   return std::clamp<int64_t>((parts + workers - 1) / workers * workers, 1, std::max<int64_t>(n, 1));

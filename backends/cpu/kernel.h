@@ -22,7 +22,7 @@
 
 namespace oncilla::cpu {
 
-// Sums, or elements looked at, that take plain code about a millisecond.
+// Number of sums, or of elements examined, for which plain code takes about a millisecond.
 inline constexpr int64_t kLongStretch = 1 << 20;
 
 // A node whose facts are owned, so that a kernel can keep it.
@@ -38,7 +38,7 @@ class OwnedNode {
   std::string name_;
 };
 
-// Who does the work of a call, and what may end it early.
+// The thread pool for a call, and what may end the call early.
 class Threads {
  public:
   // A null pool: the calling thread works alone; a null end: never ends early. Both are borrowed.
@@ -46,7 +46,8 @@ class Threads {
       : pool_(pool), end_(end) {}
   ThreadPool* pool() const { return pool_; }
   const EarlyEnd* end() const { return end_; }
-  // True once the work that is left may be skipped: nobody will see the results. It stays true.
+  // True once the remaining work may be skipped, because its results will not be used. It stays
+  // true.
   bool ended() const { return end_ != nullptr && end_->reached(); }
 
  private:
@@ -80,11 +81,11 @@ struct Args {
   }
 };
 
-// Runs fn(begin, end) over [0, n) in chunks of `grain`, on the pool when there is one. Chunks do
-// not depend on the pool, so sums kept per chunk repeat bit for bit. Once the call is to end early,
-// chunks are skipped, here and in every ParallelFor after this one, and leave their results
-// unwritten: what a kernel then does with these must be safe whatever they are. A chunk should take
-// a few milliseconds at most.
+// Runs fn(begin, end) over [0, n) in chunks of `grain`, on the pool if there is one. Chunks do not
+// depend on the pool, so sums kept per chunk are bit-identical. Once the call is to end early,
+// chunks are skipped, here and in every later ParallelFor, and their results are not written: what
+// a kernel then does with these must be safe whatever they are. A chunk should take a few
+// milliseconds at most.
 template <class F>
 void ParallelFor(const Threads& threads, int64_t n, int64_t grain, F&& fn) {
   if (threads.pool() != nullptr) {
@@ -114,8 +115,9 @@ inline int64_t GrainOf(int64_t sums, int64_t most) {
   return std::clamp<int64_t>(kLongStretch / std::max<int64_t>(sums, 1), 1, most);
 }
 
-// For a loop that may take long within one chunk, or outside of all: `if (look.Ended(sums))
-// return;`, `sums` being those since the last call. Looks up the end once in kLongStretch sums.
+// For a loop that may take long within one chunk, or outside of any: `if (look.Ended(sums))
+// return;`, where `sums` counts those since the last call. Checks for the end once in kLongStretch
+// sums.
 class Lookout {
  public:
   explicit Lookout(const Threads& threads) : threads_(threads) {}
@@ -141,8 +143,8 @@ class CpuKernel : public Kernel {
   OwnedNode node_;
 };
 
-// The layout that a fast kernel wants a constant in: a Packing (engine/device/device.h) whose work
-// is divided.
+// The layout in which a fast kernel needs a constant: a Packing (engine/device/device.h) whose work
+// is divided among threads.
 struct CpuPacking {
   std::string name = "dense";
   int64_t bytes = 0;
@@ -153,19 +155,21 @@ struct CpuPacking {
 struct KernelRow {
   std::string_view op;
   DTypeSet dtypes = kAll;  // of input 0
-  // Takes types that only store numbers (kSmall) as they are stored, packed ones too. A row without
-  // it that lists such types only moves elements, and gets packed ones as bytes (packed_moves.h).
+  // Accepts types that only store numbers (kSmall) in their stored form, packed ones too. A row
+  // that lists such types without setting this only moves elements, and gets packed ones as bytes
+  // (packed_moves.h).
   bool stored = false;
-  // One of `plain` and `host` is set, or both: then `host` takes the nodes that touch strings. The
-  // outputs in the view that `host` gets are inferred from its inputs: fixed, unless their sizes
+  // One of `plain` and `host` is set, or both: then `host` handles the nodes with strings. The
+  // outputs in the view passed to `host` are inferred from its inputs: fixed, unless their sizes
   // depend on data.
   Result<std::unique_ptr<CpuKernel>> (*plain)(const NodeView&) = nullptr;
   Result<std::vector<Tensor>> (*host)(const NodeView&, std::span<const Tensor>) = nullptr;
-  // Null, or a faster kernel for what it accepts: a null pointer means "take the plain one".
+  // Null, or makes a faster kernel; a null result means "use the plain one".
   Result<std::unique_ptr<CpuKernel>> (*fast)(const NodeView&) = nullptr;
-  // How the fast kernel wants constant input i; called only when `fast` may take the node.
+  // The layout in which the fast kernel needs constant input i; called only if `fast` may accept
+  // the node.
   Result<CpuPacking> (*packing)(const NodeView&, int input) = nullptr;
-  // Only moves elements, and reads them wherever they lie: inputs need no alignment.
+  // Only moves elements, without reading them as numbers: inputs need no alignment.
   bool moves_alone = false;
   // Null, or a refusal beyond dtypes. May see partly known facts.
   Status (*can_run)(const NodeView&) = nullptr;
@@ -229,7 +233,7 @@ constexpr KernelRow HostRow(std::string_view op, DTypeSet dtypes) {
   return row;
 }
 
-// A plain function, and a host function for the nodes that touch strings.
+// A plain function, and a host function for the nodes with strings.
 template <auto Plain, auto Host>
 constexpr KernelRow BothRow(std::string_view op, DTypeSet dtypes) {
   KernelRow row = Row<Plain>(op, dtypes);
@@ -237,7 +241,7 @@ constexpr KernelRow BothRow(std::string_view op, DTypeSet dtypes) {
   return row;
 }
 
-// Null when the backend has no such op.
+// Null if the backend does not have the op.
 const KernelRow* FindKernel(std::string_view op);
 
 // The tables of the families (engine/ops/families.inc), each at the end of its family's file.

@@ -1,5 +1,5 @@
-// Rows of ops that are strided boxes (engine/ops/array/moves.h): one function says where elements go,
-// one copier moves them, whatever the op and the dtype.
+// Rows of ops that are strided boxes (engine/ops/array/moves.h): one function computes the moves,
+// and one copier executes them, whatever the op and the dtype.
 //
 //   MoveRow<ConcatMoves>("Concat")
 #pragma once
@@ -16,14 +16,14 @@ void RunMove(const Move& move, int64_t element_bytes, const std::byte* from, std
 Status RunMove(const Move& move, std::span<const std::string> from, std::span<std::string> to,
                Growth& growth);
 
-// Calls fn(TypeTag<unsigned integer>) of as many bytes, for kernels that do not look at values.
+// Calls fn(TypeTag<unsigned integer>) of that many bytes, for kernels that do not use the values.
 template <class F>
 void DispatchBytes(int64_t bytes, F&& fn);
 
 namespace internal {
 class MoveKernel : public CpuKernel {
  public:
-  // Moves that cannot overlap the operands they name.
+  // Moves must not overlap the operands they name.
   MoveKernel(const NodeView& node, Moves moves);
   Status Run(const Args& args) const override;
   std::string description() const override { return "move"; }

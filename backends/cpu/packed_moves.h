@@ -1,4 +1,4 @@
-// Types of 4 and 2 bits, several to a byte, through kernels that only move elements.
+// Types of 4 and 2 bits, several per byte, for kernels that only move elements.
 #pragma once
 
 #include <memory>
@@ -7,10 +7,10 @@
 
 namespace oncilla::cpu {
 
-// True where an operand is of such a type.
+// Whether an operand is of such a type.
 bool HasPacked(const NodeView& node);
-// A kernel for `node` that gives each element a byte of its own, runs what `row` has for bytes and
-// packs again. The row moves elements alone (KernelRow::stored).
+// A kernel for `node` that expands each element to a byte of its own, runs `row` on bytes and packs
+// the result. The row only moves elements (KernelRow::stored).
 Result<std::unique_ptr<CpuKernel>> MakePackedMove(const KernelRow& row, const NodeView& node);
 
 }  // namespace oncilla::cpu

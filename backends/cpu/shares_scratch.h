@@ -1,4 +1,4 @@
-// SharesScratch: an interface that a CpuKernel may implement too, whose scratch has a part for each
+// SharesScratch: an interface that a CpuKernel may implement too, whose scratch has a part per
 // worker.
 #pragma once
 
@@ -7,7 +7,7 @@ namespace oncilla::cpu {
 class SharesScratch {
  public:
   virtual ~SharesScratch() = default;
-  // Before scratch_bytes() is asked for: WorkersOf(args.threads) will not be above it.
+  // To be called before scratch_bytes(): WorkersOf(args.threads) will not exceed `workers`.
   void SetWorkers(int workers) { workers_ = workers; }
   int workers() const { return workers_; }
 

@@ -1,4 +1,4 @@
-// Compiles a source once per instruction set and lets the program choose when it runs.
+// Compiles a source once per instruction set; the program chooses one at run time.
 //
 // A source with a fast kernel starts with
 //   #undef HWY_TARGET_INCLUDE

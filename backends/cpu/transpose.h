@@ -1,4 +1,4 @@
-// Small matrices of 4-byte elements turned and planes of them woven together, on vectors.
+// Transposes small matrices of 4-byte elements, and interleaves planes of them, on vectors.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@ namespace oncilla::cpu {
 
 inline constexpr int64_t kTurnedRows = 32, kTurnedColumns = 16;
 
-// Writes `columns` rows of `rows` elements each, kTurnedRows elements apart, out of `rows` rows of
-// `columns`, which are `step` bytes apart. At most kTurnedRows rows and kTurnedColumns columns; what
-// lies where may be aligned or not.
+// Writes the transpose of `rows` rows of `columns` elements, which are `step` bytes apart:
+// `columns` rows of `rows` elements each, kTurnedRows elements apart. At most kTurnedRows rows and
+// kTurnedColumns columns; neither side needs to be aligned.
 void TurnWords(const std::byte* from, int64_t step, int64_t rows, int64_t columns, std::byte* to);
 
-// `parts` planes (2 or 3), `plane` bytes apart, become the parts of `pixels` pixels.
+// Interleaves `parts` planes (2 or 3), `plane` bytes apart, to `pixels` pixels.
 void InterleaveWords(const std::byte* from, int64_t plane, int parts, int64_t pixels,
                      std::byte* to);
 

@@ -26,7 +26,7 @@ void ForTaps(const WindowGeometry& g, int64_t pixel, F&& f) {
   }
 }
 
-// An output pixel by its coordinates, to go from one pixel to the next without divisions.
+// An output pixel by its coordinates, for advancing from one pixel to the next without divisions.
 struct WindowPlace {
   WindowPlace(const WindowGeometry& g, int64_t pixel) : g(g) {
     for (size_t i = kMaxSpatial; i-- > 0; pixel /= g.axis[i].out) at[i] = pixel % g.axis[i].out;
@@ -46,7 +46,7 @@ struct WindowPlace {
     }
     return true;
   }
-  // The input pixel of the first tap, where all of them lie in the input.
+  // The input pixel of the first tap, if all taps lie in the input.
   int64_t FirstPixel() const {
     int64_t pixel = sample;
     for (size_t i = 0; i < kMaxSpatial; ++i) {
@@ -63,8 +63,8 @@ struct WindowPlace {
   std::array<int64_t, kMaxSpatial> at{};
 };
 
-// Calls f(input pixel, tap, count) for taps that lie side by side in the window and in the input: a
-// row of the window at a time, where it is not dilated. `whole`: all taps lie in the input.
+// Calls f(input pixel, tap, count) for taps that are contiguous in the window and in the input: for
+// a row of the window at a time, if it is not dilated. `whole`: all taps lie in the input.
 template <class F>
 void ForTapRuns(const WindowPlace& place, bool whole, F&& f) {
   const WindowGeometry& g = place.g;
@@ -85,7 +85,7 @@ void ForTapRuns(const WindowPlace& place, bool whole, F&& f) {
   }
 }
 
-// The other way round: f(output pixel, tap) for every window that has input pixel `pixel` at a tap.
+// The reverse: calls f(output pixel, tap) for every window that has input pixel `pixel` at a tap.
 template <class F>
 void ForWindowsOver(const WindowGeometry& g, int64_t pixel, F&& f) {
   // The window that has input `i` at tap `k`, or -1.

@@ -1,4 +1,4 @@
-// The null backend: a template that compiles, is listed nowhere and refuses politely.
+// The null backend: a template that compiles, is not listed anywhere and refuses every call.
 #pragma once
 
 #include "engine/device/device.h"

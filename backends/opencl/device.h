@@ -1,4 +1,4 @@
-// The OpenCL backend's devices: recipes become kernels, recordings and events here.
+// The OpenCL backend's devices: they turn recipes into kernels, recordings and events.
 #pragma once
 
 #include <atomic>
@@ -33,23 +33,24 @@ struct ClDeviceOptions {
   WinogradChoice winograd = WinogradChoice::kEstimate;
   std::optional<MatrixUnit> matrix_unit = {};
   std::optional<bool> sub_buffers = {};
-  cl_context context = nullptr;     // the application's, to be retained; null: one of our own
+  cl_context context = nullptr;     // the application's, to be retained; null: create one
   SharedObjects* shared = nullptr;  // where contexts of our own are found again; may be null
 };
 
-// As the environment and a caller set them.
+// The options that the environment and a caller set.
 Result<ClDeviceOptions> DeviceOptionsOf(const OpenOptions& options);
-// A device that the backend has found, by its own type.
+// Opens a device that the backend has found, as its own type.
 Result<std::unique_ptr<ClDevice>> OpenClDevice(const DeviceInfo& info, const OpenOptions& options);
-// `ordinal` stands for the device where its driver tells no id.
+// `ordinal` identifies the device if its driver reports no id.
 DeviceInfo InfoOf(const DeviceFacts& facts, int ordinal);
 
 class ClDevice : public Device, public TellsFreeMemory, public HostObjects, public Tunable {
  public:
-  // Probes the device, or takes up what an earlier process found. `info` is kept as it is.
+  // Probes the device, or uses what an earlier process found. `info` is kept unchanged.
   static Result<std::unique_ptr<ClDevice>> Open(const FoundDevice& found, DeviceInfo info,
                                                 const ClDeviceOptions& options);
-  // Kernels, recordings, queues and regions must be gone. Never waits for a hung device.
+  // Kernels, recordings, queues and regions must have been destroyed. Never waits for a hung
+  // device.
   ~ClDevice() override { Close(); }
 
   const DeviceInfo& info() const override { return info_; }
@@ -75,7 +76,7 @@ class ClDevice : public Device, public TellsFreeMemory, public HostObjects, publ
                             std::span<const Download> downloads) override;
   bool Poll(const EventPtr& event) override;
   Status Wait(const EventPtr& event, Deadline deadline) override;
-  // Where cl_amd_device_attribute_query is, or the memory is the host's.
+  // Available with cl_amd_device_attribute_query, or if the device uses host memory.
   std::optional<FreeMemory> free_memory() const override;
   // live_objects counts those of all OpenCL devices of the process.
   DeviceCounters counters() const override;
@@ -95,9 +96,8 @@ class ClDevice : public Device, public TellsFreeMemory, public HostObjects, publ
   Result<EventPtr> Copy(Queue& queue, std::span<const DeviceCopy> copies) override;
   Staged staged() const override { return {staged_.copies, staged_.bytes}; }
 
-  // Prepare for a recipe that comes from elsewhere than the rows. `group_limit` is set to the
-  // largest group that all kernels of the recipe allow, also when the recipe is refused for
-  // exceeding it.
+  // Prepares a recipe that is not from the rows. `group_limit` is set to the largest group that all
+  // kernels of the recipe allow, also when the recipe is refused for exceeding it.
   Result<std::unique_ptr<ClKernel>> PrepareRecipe(std::string op, const Recipe& recipe, int inputs,
                                                   int outputs, int64_t* group_limit = nullptr,
                                                   const EarlyEnd& end = {});
@@ -106,19 +106,19 @@ class ClDevice : public Device, public TellsFreeMemory, public HostObjects, publ
   ClDevice(const FoundDevice& found, DeviceInfo info) : found_(found), info_(std::move(info)) {}
   Status Start(const ClDeviceOptions& options);
   Status OpenContext(const ClDeviceOptions& options);
-  // Tells, once for each layer, of an entry of the table that is no choice there.
+  // Warns, once per layer, of a table entry that is not a choice of that layer.
   void WarnOfIgnored(const Decision& decision);
   // FailedPrecondition once the device is closed.
   Status CheckOpen() const;
   cl_context context() const { return context_->context.get(); }
   const Api& api() const { return *found_.platform.api; }
   Result<Memory> Committed(Commitment commitment, const EarlyEnd& end);
-  // Lets go of commitments that nobody waited for and that are over; Unavailable when one is not
-  // over for as long as the watchdog allows.
+  // Releases commitments that were not waited for and are complete; Unavailable when one has not
+  // completed for as long as the watchdog allows.
   Status LookAfterLate(const EarlyEnd& end);
   // Checks a compiled kernel against the launch; sets `limit` to the largest group it allows.
   Status CheckKernel(const ClKernel::Launch& launch, int64_t& limit) const;
-  // Held around driver calls where the driver cannot take two at a time.
+  // Locked around driver calls if the driver does not allow two at a time.
   std::unique_lock<std::mutex> Caller() const {
     return context_ == nullptr ? std::unique_lock<std::mutex>() : context_->Caller();
   }
@@ -142,7 +142,7 @@ class ClDevice : public Device, public TellsFreeMemory, public HostObjects, publ
   std::mutex late_mutex_;
   std::vector<Commitment> late_;
   std::mutex condemned_mutex_;
-  std::vector<std::unique_ptr<ClRegion>> condemned_;  // released while in use
+  std::vector<std::unique_ptr<ClRegion>> condemned_;  // released while still in use
   std::atomic<int64_t> flushes_{0}, waits_{0};
   DeviceObjects::Staged staged_;
   QueueHealth health_;

@@ -1,1 +1,1 @@
-"""What bench/peers is made of; README.md says where to begin."""
+"""The modules of bench/peers; README.md says where to begin."""

@@ -1,4 +1,4 @@
-"""What the figures were measured on: the processor's name, what it can reach at best (its roof), how far apart two of
+"""The machine of the measurement: the processor's name, what it can reach at best (its roof), how far apart two of
 its processors are, and whether anything else was running."""
 import json
 import os

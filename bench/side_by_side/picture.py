@@ -1,4 +1,4 @@
-"""The ratios as a picture: a band for each net, a line in it for each engine, which starts at the reference's time and
+"""The ratios as a drawing: a band for each net, a line in it for each engine, which starts at the reference's time and
 ends at the engine's; SVG without anything from outside."""
 import html
 import math

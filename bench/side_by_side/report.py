@@ -1,4 +1,4 @@
-"""What was measured as text, as JSON, and as one line of the history."""
+"""The measurements as text, as JSON, and as one line of the history."""
 import datetime
 import json
 import os

@@ -1,4 +1,4 @@
-"""One net on all engines: what can be had of it is loaded, compared and timed; what cannot is a row with the reason."""
+"""One net on all engines: loads, compares and times it; an engine that cannot run it gets a row with the reason."""
 import subprocess
 import sys
 

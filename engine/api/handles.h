@@ -28,8 +28,8 @@ struct oncilla_session {
   std::string config;
 };
 struct oncilla_tensor {
-  oncilla::Tensor tensor;        // invalid when it is on a device
-  oncilla::DeviceTensor device;  // else invalid
+  oncilla::Tensor tensor;        // invalid if it is on a device
+  oncilla::DeviceTensor device;  // invalid otherwise
   std::vector<int64_t> dims;
   const oncilla::TensorDesc& desc() const { return device.valid() ? device.desc() : tensor.desc(); }
   oncilla::RunValue value() const {
@@ -60,7 +60,7 @@ struct oncilla_model {
   std::shared_ptr<oncilla::Model> model;
   // Shapes as C arrays, per signature: inputs, then outputs.
   std::vector<std::vector<std::vector<int64_t>>> dims;
-  // The variables and their shapes, once somebody has asked for them.
+  // The variables and their shapes, filled on first request.
   mutable std::once_flag listed = {};
   mutable oncilla::Status variables_status = {};
   mutable std::vector<oncilla::TensorInfo> variables = {};
@@ -70,13 +70,13 @@ struct oncilla_result {
   std::vector<std::string> names;
   std::vector<oncilla_tensor> tensors;
   std::unique_ptr<const oncilla::RunReport> report = nullptr;  // a callable's results have none
-  mutable std::string line = {};  // the report, once somebody has asked for it
+  mutable std::string line = {};  // the report, filled on first request
 };
 
 namespace oncilla::api {
 
-// Null for success. Where there is no memory for a handle, returns a static one that says so and
-// need not be freed.
+// Null for success. If there is no memory for a handle, returns a static one that says so and need
+// not be freed.
 oncilla_status* ToHandle(const Status& status) noexcept;
 
 // Runs `body`, which returns a Status, and turns exceptions into failures.
@@ -87,7 +87,7 @@ oncilla_status* Guard(F&& body) noexcept {
 
 Status NeedHandle(const void* handle, std::string_view what);
 
-// Lives in what calls the caller's functions: the end of the last copy calls `done`, which may be
+// Held by functions of the caller: the destruction of the last copy calls `done`, which may be
 // null, if the call that took the functions has succeeded.
 struct LastCall {
   LastCall(void (*call)(void*), void* with) : done(call), user(with) {}
@@ -116,9 +116,9 @@ inline Status CheckStructSize(size_t size, std::string_view what) {
   return Status();
 }
 
-// Copies a struct that begins with its size into `ours`, which holds the defaults. A shorter struct
-// is read as far as it goes; a longer one is refused unless its tail is zero. Null means all
-// defaults.
+// Copies a struct that begins with its size into `ours`, which holds the defaults. Of a shorter
+// struct the fields that it has are copied; a longer one is refused unless its tail is zero. Null
+// means all defaults.
 template <class T>
 Status ReadStruct(const T* given, std::string_view what, T* ours) {
   if (given == nullptr) return Status();
@@ -146,7 +146,7 @@ Status WriteStruct(T value, T* to, std::string_view what) {
   return Status();
 }
 
-// The sizes of a shape; -1 stands for one that is not known.
+// The sizes of a shape; -1 for an unknown one.
 std::vector<int64_t> DimsOf(const PartialShape& shape);
 // The name and `dims` must live as long as the caller's struct.
 Status WriteTensorInfo(const TensorInfo& from, const std::vector<int64_t>& dims,
@@ -156,7 +156,7 @@ oncilla_dtype ToC(DType dtype);
 // kInvalid for a number that is not a type.
 DType FromC(oncilla_dtype dtype);
 Result<Shape> ReadShape(const int64_t* dims, size_t rank);
-// `last` gets what stands for the functions in the options.
+// `last` receives the LastCall of the functions in the options.
 Result<RuntimeOptions> ReadRuntimeOptions(const oncilla_runtime_options* options,
                                           std::shared_ptr<LastCall>* last);
 // Notes about a ConfigProto go to the runtime's log.
@@ -164,8 +164,8 @@ Result<SessionOptions> ReadSessionOptions(const oncilla_session_options* options
 Result<CallOptions> ReadCallOptions(const oncilla_call_options* options);
 // `usual` stands for ONCILLA_STORED_DEVICES_DEFAULT.
 Result<OpenModelOptions> ReadLoadOptions(const oncilla_load_options& given, StoredDevices usual);
-// What `load` gives; with ONCILLA_LOAD_EAGER prepared, and unloaded where that fails. Tells
-// given.progress how far it is.
+// Returns the model that `load` returns; with ONCILLA_LOAD_EAGER prepared, and unloaded if that
+// fails. Reports progress to given.progress.
 Result<std::shared_ptr<Model>> LoadAsAsked(
     const oncilla_load_options& given, const std::function<Result<std::shared_ptr<Model>>()>& load);
 std::unique_ptr<oncilla_model> MakeModel(std::shared_ptr<Model> loaded);
@@ -177,7 +177,7 @@ Status ReadRunRequest(const char* const* input_names, const oncilla_tensor* cons
                       size_t input_count, const oncilla_run_options* options, RunRequest* request);
 // InvalidArgument for null, and for a sequence or an optional value.
 Status NeedTensor(const oncilla_tensor* tensor, std::string_view what);
-// The same for an element of an array, whose name is only made for a failure.
+// The same for an element of an array; its name is formatted only for a failure.
 Status NeedTensor(const oncilla_tensor* tensor, std::string_view what, size_t index);
 std::unique_ptr<oncilla_result> MakeResult(RunResult ran);
 

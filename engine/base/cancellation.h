@@ -1,6 +1,6 @@
-// CancellationToken: a request that work end early, which any thread may make and the work checks.
+// CancellationToken: a request to end work early, which any thread may make.
 //
-// Copies share one request. It cannot be withdrawn, and it interrupts nothing: the work checks
+// Copies share one request. It cannot be withdrawn, and it interrupts nothing: the work polls
 // cancelled() wherever it could stop. Thread-safe.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace oncilla {
 
 class CancellationToken {
  public:
-  // Never cancelled, and costs nothing to ask.
+  // A token that is never cancelled. Polling it costs nothing.
   CancellationToken() = default;
   static CancellationToken Create() {
     CancellationToken token;
@@ -23,7 +23,7 @@ class CancellationToken {
     if (wish_ != nullptr) wish_->store(true, std::memory_order_release);
   }
   bool cancelled() const { return wish_ != nullptr && wish_->load(std::memory_order_acquire); }
-  // Whether somebody could cancel it.
+  // Whether anybody holds a copy that could be cancelled.
   bool possible() const { return wish_ != nullptr; }
 
  private:

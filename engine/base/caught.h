@@ -1,8 +1,9 @@
-// Fences: where an exception becomes a Status.
+// Fences: functions that turn an exception into a Status.
 //
-// Nothing in the engine throws on purpose, but memory can be refused anywhere, and functions of the
-// application are called. An exception must not leave a thread's function, a call of the C
-// interface or a place that has something to put in order first: these are fenced.
+// The engine reports failures by Status, but any allocation can throw, WorkRefused (work_limits.h)
+// is thrown where no status can be returned, and callbacks of the application may throw. No
+// exception may leave a thread's function, a call of the C interface or code that has to clean up
+// first, so these are fenced.
 #pragma once
 
 #include <type_traits>
@@ -12,14 +13,16 @@
 
 namespace oncilla {
 
-// ResourceExhausted, made when the program starts: giving a copy takes no memory.
+// ResourceExhausted. It is created when the program starts, so that copying it allocates nothing.
 const Status& OutOfHostMemory() noexcept;
 
-// What the exception being handled comes to: OutOfHostMemory() where memory was refused, else
-// Internal with its text. To be called within a catch clause; needs no memory that must be there.
+// The status for the exception being handled: that of a WorkRefused, OutOfHostMemory() for any
+// other failed allocation, else Internal with the exception's text. To be called within a catch
+// clause; succeeds even if no memory can be allocated.
 Status CaughtStatus() noexcept;
 
-// What `body`, which returns a Status or a Result, returns, or what it threw as that.
+// Calls `body`, which returns a Status or a Result, and returns its result, or CaughtStatus() if it
+// threw.
 template <class F>
 std::invoke_result_t<F> Fenced(F&& body) {
   try {

@@ -7,7 +7,8 @@
 
 namespace oncilla {
 
-// `digits` as printf takes them: behind the point (fixed, scientific) or in all (general).
+// `digits` is the precision as in printf: digits after the point (fixed, scientific) or significant
+// digits (general).
 inline std::string DecimalText(double value, std::chars_format form, int digits) {
   // The largest double has 309 digits before the point.
   std::string text(static_cast<size_t>(std::max(digits, 0)) + 330, '\0');

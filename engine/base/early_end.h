@@ -17,7 +17,7 @@ namespace oncilla {
 using Deadline = std::chrono::steady_clock::time_point;
 inline constexpr Deadline kNoDeadline = Deadline::max();
 
-// `time` after `begin`; kNoDeadline for more than the clock can count.
+// `time` after `begin`; kNoDeadline if the clock cannot represent that.
 inline Deadline DeadlineAfter(Deadline begin, std::chrono::milliseconds time) {
   const auto room = std::chrono::duration_cast<std::chrono::milliseconds>(
       Deadline::max() - std::max(begin, Deadline()));
@@ -30,10 +30,10 @@ struct EarlyEnd {
   CancellationToken stop = {};    // the session's
   // A device or driver that finishes nothing for this long is abandoned; 0: no such limit.
   std::chrono::milliseconds watchdog{0};
-  // What the deadline came from, for messages; 0: not known.
+  // The limit that the deadline was computed from, for messages; 0: unknown
   std::chrono::milliseconds time_limit{0};
 
-  // Looks at the clock only where there is a deadline.
+  // Reads the clock only if there is a deadline.
   bool reached() const {
     return cancel.cancelled() || stop.cancelled() ||
            (deadline != kNoDeadline && std::chrono::steady_clock::now() >= deadline);
@@ -44,7 +44,7 @@ struct EarlyEnd {
   }
 };
 
-// Cancelled or DeadlineExceeded, for a run, once the end is reached.
+// For a run: Cancelled or DeadlineExceeded once the end is reached, OK before.
 Status MayGoOn(const EarlyEnd& end);
 // The same for a wait for a device that began at `since`: Unavailable, naming `what` was waited for
 // ("a compilation"), once the wait is longer than the watchdog allows.

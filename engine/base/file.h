@@ -1,5 +1,4 @@
-// Files: map one read-only, read one whole, write one so that nobody ever sees half of it, list a
-// folder.
+// Files: map one read-only, read one whole, write one atomically, list a folder.
 //
 // Every failure names the path and the system's reason, has Stage::kFile, and a code by cause:
 // NotFound, PermissionDenied, AlreadyExists, InvalidArgument (not a regular file),
@@ -21,23 +20,24 @@
 
 namespace oncilla {
 
-// A file's bytes, read-only, for as long as the object lives. Immutable and safe to share between
-// threads. A small file is read whole when it is opened, so that nothing that happens to it later
-// is seen. A large one is mapped, and that is the file itself: writes to the file change these
-// bytes, and where it was shortened they read as zeros (mapping_guard.h). So code that reads bytes
-// late calls CheckUnchanged() before and, since the file may change meanwhile, again afterwards,
-// before it uses the outcome.
+// The bytes of a file, read-only, for as long as the object lives. Immutable and safe to share
+// between threads. A small file is read whole when it is opened, so that later changes to the file
+// are not seen. A large one is mapped, so that writes to the file change these bytes, and they read
+// as zeros where the file was shortened (mapping_guard.h). Code that reads the bytes long after
+// opening therefore calls CheckUnchanged() before it reads and, since the file may change
+// meanwhile, again before it uses the result.
 class MappedFile {
  public:
   // Refuses folders, devices, pipes and sockets. An empty file gives an empty span.
   static Result<std::shared_ptr<const MappedFile>> Open(const std::string& path);
-  // A file that another file names: `relative` must stay inside `folder` and is followed step by
-  // step through real folders to a regular file with one name. Absolute paths, "..", symbolic links
-  // and files that are hard links to elsewhere are refused with PermissionDenied, so that a model
-  // from a stranger cannot read its user's other files.
+  // Opens a file that another file names: `relative` must stay inside `folder`, and is resolved
+  // component by component through real folders to a regular file with a single hard link. Absolute
+  // paths, "..", symbolic links and files with further hard links are refused with
+  // PermissionDenied, so that an untrusted model cannot read other files of its user.
   static Result<std::shared_ptr<const MappedFile>> OpenBeneath(const std::string& folder,
                                                                std::string_view relative);
-  // Bytes in memory as if they were a file; `path` stands for it in messages. `owner` keeps them.
+  // Wraps bytes in memory as if they were a file. `path` names them in messages; `owner` keeps them
+  // alive.
   static std::shared_ptr<const MappedFile> OfBytes(std::span<const std::byte> bytes,
                                                    std::shared_ptr<const void> owner,
                                                    const std::string& path);
@@ -53,8 +53,8 @@ class MappedFile {
   // were read were not there. A file that was replaced by another under the same name is unchanged
   // here: the mapping keeps the old one.
   Status CheckUnchanged() const;
-  // The bytes are not needed soon: their pages leave the process' memory, and are read again when
-  // they are. Does nothing for bytes that are not mapped.
+  // Says that the bytes are not needed soon: their pages are dropped from the process' memory and
+  // read from the file again on the next access. Does nothing for bytes that are not mapped.
   void DropPages() const;
   bool mapped() const { return guard_ != nullptr; }
   // Made by OfBytes: there is no folder that files beside it could be in.
@@ -70,15 +70,15 @@ class MappedFile {
   size_t size_ = 0;
   int64_t modified_ns_ = 0;
   bool of_bytes_ = false;
-  std::shared_ptr<const void> owner_;    // of what is not mapped
-  std::unique_ptr<MappingGuard> guard_;  // of what is
+  std::shared_ptr<const void> owner_;    // of bytes that are not mapped
+  std::unique_ptr<MappingGuard> guard_;  // of mapped bytes
 };
 
 // The bytes of a regular file, refused with ResourceExhausted above `max_bytes`.
 Result<std::string> ReadFile(const std::string& path, uint64_t max_bytes);
 
-// A file under construction beside its target: Commit() gives it the target's name in one step,
-// after its bytes are on the disk. Until then, and after any failure, the old target is untouched;
+// A file under construction beside its target: Commit() renames it to the target atomically, after
+// its bytes are on the disk. Until then, and after any failure, the old target is untouched;
 // destruction without Commit removes the draft. Not thread-safe. Two writers of one target do not
 // disturb each other: the last Commit wins. A target that is a symbolic link is itself replaced.
 class FileDraft {
@@ -103,11 +103,11 @@ class FileDraft {
   uint64_t written_ = 0;
 };
 
-// Where a file of that name is written: behind symbolic links, so that a link stays one.
-// InvalidArgument if it exists but is not a regular file: that is never replaced.
+// The path at which to write a file of that name: symbolic links are resolved, so that a link stays
+// a link. InvalidArgument if it exists but is not a regular file: that is never replaced.
 Result<std::string> WritableTarget(const std::string& path);
 
-// FileDraft in one call.
+// Writes a whole file through a FileDraft.
 Status WriteFile(const std::string& path, std::string_view contents);
 
 struct FolderEntry {
@@ -115,7 +115,7 @@ struct FolderEntry {
   bool is_folder = false;
   uint64_t bytes = 0;  // of a regular file; 0 otherwise
 };
-// What stands in a folder, sorted by name, without "." and "..". Symbolic links are followed; a
+// The entries of a folder, sorted by name, without "." and "..". Symbolic links are followed; a
 // dangling one is listed as neither file nor folder.
 Result<std::vector<FolderEntry>> ListFolder(const std::string& path);
 

@@ -1,4 +1,5 @@
-// The pairs of a list by their names: a list of few is searched, for more there is a table.
+// Looks up pairs of a list by name: a short list is searched, a longer one is indexed by a hash
+// table.
 #pragma once
 
 #include <string_view>
@@ -6,7 +7,7 @@
 
 namespace oncilla {
 
-// Refers to the list. Of pairs with the same name it finds the first.
+// Keeps a reference to the list. If several pairs have the same name, the first is found.
 template <class List>
 class FirstByName {
  public:

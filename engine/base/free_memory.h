@@ -1,4 +1,4 @@
-// The system's memory: what is left of it, and what was freed and the C library keeps for later.
+// Host memory and the system: how much is available, large pages, and giving freed memory back.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +7,24 @@
 
 namespace oncilla {
 
-// Gives it back to the system, where the C library can (glibc). A few milliseconds after much was
-// freed; for ends of long work: a graph compiled, a model unloaded.
+// Returns memory that was freed, but that the C library keeps for later, to the system (glibc
+// only). Takes a few milliseconds after much was freed; meant for the end of long work: a graph
+// compiled, a model unloaded.
 void ReturnFreeMemory();
 
-// Asks the system to back new memory by pages of 2 MiB, as far as such pages fit into it: it finds
-// them many times as fast as small ones. For memory that will be written to as a whole.
+// Asks the system to back new memory by pages of 2 MiB where such pages fit into it: allocating
+// them is many times as fast as allocating small ones. For memory that will be written to as a
+// whole.
 void AskForLargePages(void* data, int64_t bytes);
-// Has it find the pages of less than that at once, rather than one by one when they are touched.
-// Nothing happens where it cannot.
+// Asks the system to allocate the pages of less memory than that at once, rather than one by one
+// when they are touched. Has no effect where the system does not support it.
 void AskForPages(void* data, int64_t bytes);
 
-// What this process may still take before the system has to push something else out: MemAvailable
-// of /proc/meminfo, or what its control group leaves when that is less; `source` says which. -1
-// where the system tells neither.
+// How much this process may still allocate before the system runs short: MemAvailable of
+// /proc/meminfo, or what its control group leaves if that is less; `source` is set to which of them
+// it is. -1 if the system reports neither.
 int64_t AvailableHostMemory(std::string* source);
-// MemAvailable of the text of /proc/meminfo, in bytes; -1: it is not there.
+// MemAvailable, in bytes, from the text of /proc/meminfo; -1 if it is not there.
 int64_t MemAvailableIn(std::string_view meminfo);
 
 }  // namespace oncilla

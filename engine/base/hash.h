@@ -11,7 +11,8 @@
 
 namespace oncilla {
 
-// SHA-256 as FIPS 180-4 states it. A plain value: copy it to hash several endings of one beginning.
+// SHA-256 as FIPS 180-4 states it. A plain value: copy it to hash several texts with a common
+// prefix.
 class Sha256 {
  public:
   using Digest = std::array<uint8_t, 32>;
@@ -20,10 +21,10 @@ class Sha256 {
   void Update(std::string_view text) {
     Update(std::as_bytes(std::span<const char>(text.data(), text.size())));
   }
-  // Feeds the length first, so that no two lists of fields feed the same bytes.
+  // Hashes the length first, so that different lists of fields never hash the same bytes.
   void UpdateField(std::string_view text);
 
-  // The digest of all that was fed so far; more may be fed afterwards.
+  // The digest of everything hashed so far; more may be added afterwards.
   Digest Finish() const;
   std::string FinishHex() const;  // 64 digits, lower case
 
@@ -36,14 +37,14 @@ class Sha256 {
 
 std::string Sha256Hex(std::string_view text);
 
-// CRC-32C (Castagnoli) of the bytes before, continued over `bytes`; begin with 0. Uses the CPU's
-// instruction where it has one.
+// Continues the CRC-32C (Castagnoli) `crc` of preceding bytes over `bytes`; start with 0. Uses the
+// CPU's instruction where it has one.
 uint32_t Crc32c(uint32_t crc, std::span<const std::byte> bytes);
 inline uint32_t Crc32c(std::span<const std::byte> bytes) { return Crc32c(0, bytes); }
 inline uint32_t Crc32c(std::string_view text) {
   return Crc32c(0, std::as_bytes(std::span<const char>(text.data(), text.size())));
 }
-// The same by tables only, for checking the other.
+// The same from tables only, for checking the other.
 uint32_t Crc32cPortable(uint32_t crc, std::span<const std::byte> bytes);
 
 // TensorFlow and LevelDB store a CRC masked, so that the CRC of data that holds CRCs stays useful:

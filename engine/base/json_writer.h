@@ -1,5 +1,5 @@
-// JsonWriter: JSON text, written as it is thought of. It places commas and quotes and escapes text;
-// bytes that are no UTF-8 become '?'. Who nests wrongly gets wrong JSON: it checks nothing.
+// JsonWriter: writes JSON text member by member. It places commas and quotes and escapes text;
+// bytes that are not UTF-8 become '?'. It does not check nesting: wrong calls give wrong JSON.
 //
 //   JsonWriter json;
 //   json.Open('{').Key("devices").Open('[').Value("CPU:0").Close(']').Close('}');
@@ -35,7 +35,7 @@ class JsonWriter {
   void Separate();
 
   std::string out_;
-  bool first_ = true;  // nothing stands before at this level
+  bool first_ = true;  // nothing has been written yet at this level
 };
 
 }  // namespace oncilla

@@ -58,7 +58,7 @@ class Log {
   const std::unique_ptr<Lock> lock_;
 };
 
-// For code that was given no Log: warnings and errors to standard error.
+// For code that has no Log: warnings and errors to standard error.
 const Log& DefaultLog();
 
 }  // namespace oncilla

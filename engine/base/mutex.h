@@ -1,7 +1,7 @@
 // Mutex: a std::mutex whose guarded fields clang checks at compile time (ABSL_GUARDED_BY), and on
-// which one can wait for a condition. What changes the condition just unlocks: every unlock wakes
-// the waiting threads. Made of std parts only, because ThreadSanitizer sees through those and not
-// through a library's own locks that were built without it.
+// which a thread can wait for a condition. Code that changes the condition only has to unlock:
+// every unlock wakes the waiting threads. Made of parts of std only, because ThreadSanitizer does
+// not see through the locks of a library that was built without it.
 #pragma once
 
 #include <chrono>
@@ -33,7 +33,7 @@ class ABSL_LOCKABLE Mutex {
       return true;
     });
   }
-  // False when it is not true by then.
+  // As Await(), until a deadline. Returns false if the condition is not true by then.
   template <class Ready>
   bool AwaitUntil(std::chrono::steady_clock::time_point deadline, const Ready& ready)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) {
@@ -46,7 +46,7 @@ class ABSL_LOCKABLE Mutex {
   template <class Wait>
   bool WaitWith(const Wait& wait) {
     std::unique_lock<std::mutex> lock(mutex_, std::adopt_lock);
-    // Waiting unlocks, too: what was changed before may be what another thread waits for.
+    // Waiting also unlocks: another thread may wait for what was changed before.
     if (waiting_ > 0) changed_.notify_all();
     ++waiting_;
     const bool ready = wait(lock);

@@ -14,8 +14,9 @@ int EditDistance(std::string_view a, std::string_view b);
 // "; did you mean 'x' or 'y'?" with the nearest few candidates, or nothing when none is near.
 std::string DidYouMean(std::string_view name, std::span<const std::string> candidates);
 
-// The same and everything there is: "; did you mean 'x'? There is: 'x', 'y'", or ". There is: 'x',
-// 'y'" when none is near. `all` lists the candidates as the message is to show them.
+// As DidYouMean(), followed by everything that exists: "; did you mean 'x'? There is: 'x', 'y'", or
+// ". There is: 'x', 'y'" when none is near. `all` lists the candidates as the message is to show
+// them.
 std::string DidYouMeanAmong(std::string_view name, std::span<const std::string> candidates,
                             std::string_view all);
 

@@ -39,8 +39,8 @@ struct Option {
   // Numbers outside are refused. An int64_t is compared as a double: limits are round numbers.
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
-  bool bytes = false;          // also "512MiB", "2GB"
-  std::string_view flag = {};  // of the program
+  bool bytes = false;          // also accepts "512MiB", "2GB"
+  std::string_view flag = {};  // of the command-line program
 };
 
 // Names of an enum's values, as pairs.
@@ -64,7 +64,7 @@ inline constexpr bool kIsMap = false;
 template <class T>
 inline constexpr bool kIsMap<std::map<std::string, T>> = true;
 
-// Scalars, one function per type. Refusals name the option and its value, with its place in front.
+// Scalars, one function per type. A failure names the option and its value, after its position.
 Status ReadScalar(const Option& option, const TextTree& from, bool& to);
 Status ReadScalar(const Option& option, const TextTree& from, int& to);
 Status ReadScalar(const Option& option, const TextTree& from, int64_t& to);
@@ -84,8 +84,8 @@ Status UnknownMember(const TextMember& member, const std::vector<std::string>& n
 Status GivenTwice(const TextMember& member);
 Status WantsMessage(const Option& option, const TextTree& from);
 Status WantsName(const Option& option, const TextTree& from);
-// The key and the value of an entry of a map in the text format; null when it is none. A value that
-// is not given is an empty message.
+// The key and the value of an entry of a map in the text format; both null if the message is not
+// one. A missing value is read as an empty message.
 struct MapEntry {
   const TextTree* key = nullptr;
   const TextTree* value = nullptr;
@@ -94,8 +94,8 @@ MapEntry EntryOf(const TextTree& message);
 
 }  // namespace options_internal
 
-// Changes what `from` sets. A list that is given replaces the one that was there; of a map and of a
-// struct only the members that are given change.
+// Changes the options that `from` sets. A list replaces the previous one; of a map and of a struct
+// only the given members change.
 template <class Options>
 Status ReadOptions(const TextTree& from, Options& to);
 
@@ -123,7 +123,7 @@ Status ReadOption(const Option& option, const TextTree& from, T& to, const Names
   }
 }
 
-// What the members that bear the option's name come to.
+// Reads the members that have the option's name into `to`.
 template <class T, class... Names>
 Status ReadMembers(const Option& option, const std::vector<const TextMember*>& from, T& to,
                    const Names&... names) {
@@ -225,12 +225,12 @@ void ListOptions(const std::string& where, std::vector<OptionRow>& rows) {
   });
 }
 
-// What differs from `standard`, as ReadOptions takes it.
+// The options that differ from `standard`, in the form that ReadOptions reads.
 template <class Options>
 TextTree PrintOptions(const Options& options, const Options& standard = {}) {
   TextTree out;
   Options::Fields(options, [&](const Option& option, const auto& field, const auto&... names) {
-    // The same field of the defaults: by its place in the list.
+    // The same field of the defaults, found by its name.
     Options::Fields(standard, [&](const Option& other, const auto& usual, const auto&...) {
       if constexpr (std::is_same_v<decltype(field), decltype(usual)>) {
         if (other.name != option.name || field == usual) return;

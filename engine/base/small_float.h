@@ -1,7 +1,7 @@
 // Floats of 8 and 4 bits as storage: conversion from and to double, rounded to nearest even.
 //
-// A format is a sign, an exponent and a mantissa, and what its largest codes mean. E8M0, which has
-// neither sign nor mantissa, is apart: it holds powers of two.
+// A format consists of a sign, an exponent, a mantissa, and the meaning of its largest codes. E8M0
+// is separate: it has neither sign nor mantissa and holds powers of two.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace oncilla {
 
 struct SmallFloatFormat {
-  // Codes that are no finite numbers: none; infinities and NaNs as in IEEE 754; the largest
-  // magnitude is NaN ("fn"); negative zero is NaN, and zero has no sign ("fnuz").
+  // The codes that are not finite numbers: none; infinities and NaNs as in IEEE 754; NaN as the
+  // largest magnitude ("fn"); NaN in place of negative zero ("fnuz").
   enum class Specials : uint8_t { kNone, kIeee, kLargest, kNegativeZero };
   int exponent_bits, mantissa_bits, bias;
   Specials specials;
@@ -51,9 +51,9 @@ inline double FromSmallFloat(const SmallFloatFormat& f, uint8_t code) {
   return sign == 1 ? -value : value;
 }
 
-// What is larger than the largest number, infinity too, becomes that with `saturate` (and always
-// where the format has nothing else), else infinity or NaN. A NaN becomes NaN, or negative zero
-// where there is none, as in ml_dtypes.
+// A magnitude above the largest finite number, infinity included, becomes that number with
+// `saturate` (and always where the format has neither infinity nor NaN), else infinity or NaN. A
+// NaN becomes NaN, or negative zero where there is none, as in ml_dtypes.
 inline uint8_t ToSmallFloat(const SmallFloatFormat& f, double x, bool saturate) {
   using Specials = SmallFloatFormat::Specials;
   const int sign = std::signbit(x) ? 1 << f.sign_bit() : 0;
@@ -66,7 +66,8 @@ inline uint8_t ToSmallFloat(const SmallFloatFormat& f, double x, bool saturate) 
   const double size = std::abs(x);
   int magnitude = f.largest() + 1;
   if (!std::isinf(size) && size < std::ldexp(1.0, 32)) {
-    // The least exponent is that of the smallest normal number: below it steps stay as they are.
+    // The smallest exponent is that of the smallest normal number: below it the step size is
+    // constant.
     int exponent = 1 - f.bias;
     if (size > 0) exponent = std::max(exponent, std::ilogb(size));
     const auto steps =
@@ -92,9 +93,9 @@ enum class PowerRounding : uint8_t { kUp, kDown, kNearest };
 inline double FromE8M0(uint8_t code) {
   return code == 255 ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, code - 127);
 }
-// By the bits of the float, as ONNX defines it: the sign is not looked at, zero becomes the
-// smallest power, NaN and infinities become NaN. "Up" is away from zero; half way, nearest goes up.
-// With `saturate` what would be beyond the largest power stays there, else it becomes NaN.
+// Converts by the bits of the float, as ONNX defines it: the sign is ignored, zero becomes the
+// smallest power, NaN and infinities become NaN. "Up" is away from zero; kNearest rounds ties up.
+// With `saturate`, values beyond the largest power become that power, else NaN.
 inline uint8_t ToE8M0(float x, bool saturate, PowerRounding rounding) {
   const auto bits = std::bit_cast<uint32_t>(x);
   const uint32_t exponent = bits >> 23 & 0xff, mantissa = bits & 0x7fffff;

@@ -1,8 +1,9 @@
 // Status and Result: how every fallible function of the engine reports failure.
 //
-// Both are Abseil's types under our names; nothing in the engine throws. A message reads from the
-// outside in: "node 'probs' (Softmax): axis 5 is out of range for rank 2". What a program wants to
-// branch on (stage, node, device, driver code) travels beside the text as details.
+// Both are Abseil's types under our names. Code of the engine returns failures and does not throw
+// them, except for WorkRefused (work_limits.h). A message reads from the outside in: "node 'probs'
+// (Softmax): axis 5 is out of range for rank 2". Facts that a program may branch on (stage, node,
+// device, driver code) are attached to the status as details.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +23,13 @@ using Status = absl::Status;
 template <class T>
 using Result = absl::StatusOr<T>;
 
-// Where in a model's life a failure happened. The tool derives its exit code from (stage, code).
+// The stage at which a failure happened. The program derives its exit code from (stage, code).
 enum class Stage { kUnknown, kOptions, kFile, kLoad, kCompile, kRun, kDevice };
 std::string_view Name(Stage stage);
 
 namespace internal {
-// Something to be streamed, without its type: a call of StrCat costs an array of these and one call,
-// instead of its own copy of the streaming code.
+// A reference to any value that can be streamed, without its type: a call of StrCat then costs an
+// array of these and one call, instead of its own copy of the streaming code.
 class Piece {
  public:
   Piece(const char* text) : value_(text), print_(&PrintText) {}  // NOLINT: what StrCat is made of
@@ -95,15 +96,15 @@ struct StatusDetails {
 };
 StatusDetails Details(const Status& status);
 
-// Each returns the same failure with one more fact; the first writer of a fact wins, because the
-// innermost caller knows best. A no-op on success.
+// Each returns the same failure with one more detail. A detail that is already set stays, because
+// the innermost caller knows best. No effect on success.
 Status WithStage(Status status, Stage stage);
 Status WithNode(Status status, std::string_view node);
 Status WithDevice(Status status, std::string_view device);
 Status WithDriverCode(Status status, int32_t code);
 
-// Prefixes the message with where the failure happened ("node 'a' (Conv)"), keeping code and
-// details. A no-op on success.
+// Prefixes the message with the location of the failure ("node 'a' (Conv)"), keeping code and
+// details. No effect on success.
 Status In(Status status, std::string_view where);
 
 inline std::string Message(const Status& status) {

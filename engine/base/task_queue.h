@@ -1,6 +1,6 @@
-// TaskQueue: a few threads that do what is put in line, in order.
+// TaskQueue: a few threads that run queued tasks in order.
 //
-// For work that waits for devices; the kernels' pool (thread_pool.h) is for work that is divided.
+// For tasks that wait for devices; the kernels' pool (thread_pool.h) is for dividing computation.
 // Threads start when they are first needed. Thread-safe.
 #pragma once
 
@@ -14,14 +14,14 @@ namespace oncilla {
 class TaskQueue {
  public:
   explicit TaskQueue(int threads, size_t most_waiting = 256);
-  // Does what is in line first. Tasks may destroy the queue.
+  // Runs all queued tasks first. A task may destroy the queue.
   ~TaskQueue();
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
 
-  // ResourceExhausted when too many wait, or the system gives no thread. A task must not throw: it
-  // must itself report its failure to its waiter, which a thread of the queue cannot do. If it
-  // throws all the same, that ends this task alone.
+  // ResourceExhausted when too many tasks are waiting, or the system refuses a thread. A task must
+  // not throw: it must report its failure itself, which the queue's thread cannot do for it. If it
+  // throws all the same, only this task ends.
   Status Post(std::function<void()> task);
 
  private:

@@ -1,14 +1,14 @@
-// Files that must not outlive this process when a signal ends it: drafts, marks of work under way.
-// A program that handles signals calls RemoveTemporaryFiles before it leaves; a process that is
-// killed leaves its files behind all the same.
+// Files that must not outlive this process when a signal ends it: drafts, and markers of work in
+// progress. A program that handles signals calls RemoveTemporaryFiles before it exits; a process
+// that is killed leaves its files behind all the same.
 #pragma once
 
 #include <string>
 
 namespace oncilla {
 
-// Registers a path from construction to destruction. Thread-safe. Paths of more than 1000 bytes and
-// more than 64 at a time are not registered: they are left behind as if there were no handler.
+// Registers a path from construction to destruction. Thread-safe. A path of more than 1000 bytes,
+// or one beyond the first 64, is not registered: it is left behind as if there were no handler.
 class TemporaryFile {
  public:
   TemporaryFile() = default;

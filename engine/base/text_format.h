@@ -1,5 +1,5 @@
 // Readers of two text forms of nested messages: protocol buffers' text format and JSON. Neither
-// needs a schema: what a name means is decided by the sink that is told of it.
+// needs a schema: the sink that receives the members decides what a name means.
 //
 //   device: "gpu"                          {"device": "gpu",
 //   device_memory {                         "device_memory": {
@@ -31,28 +31,28 @@ struct TextScalar {
   TextPosition at = {};
 };
 
-// Told of each member in the order of the text. A list is told as one member after another, and a
-// member that is null in JSON not at all. A failed Status ends the reading and is returned.
+// Receives each member in the order of the text. A list is passed as one member after another; a
+// member that is null in JSON is left out. A failed Status ends the reading and is returned.
 class TextSink {
  public:
   virtual ~TextSink() = default;
   virtual Status BeginMessage(std::string_view name, TextPosition at) = 0;
   virtual Status EndMessage() = 0;
   virtual Status Scalar(std::string_view name, TextPosition at, TextScalar value) = 0;
-  // The failure for a text that is wrong at `at`: the sink knows which file it is.
+  // The failure for invalid text at position `at`: the sink knows which file it is.
   virtual Status Refuse(TextPosition at, std::string what) const = 0;
 };
 
-// Messages may nest 100 deep. The text of one string is the only thing that is held in memory.
+// Messages may be nested 100 deep. Only the text of one string at a time is held in memory.
 Status ReadTextFormat(std::string_view text, TextSink& sink);
-// The text must be one object; in a list there may be no lists.
+// The text must be one object; lists must not contain lists.
 Status ReadJsonObject(std::string_view text, TextSink& sink);
 
-// The value of a number as it is written, in decimal or, where C writes it so, in octal or
-// hexadecimal digits. Nothing when it is none, or out of range.
+// The value of a number in decimal or, as in C, octal or hexadecimal notation. Nothing if the text
+// is not such a number, or if it is out of range.
 std::optional<int64_t> TextToInt(std::string_view text);
 std::optional<uint64_t> TextToUnsigned(std::string_view text);
-// Also "inf", "nan" and a trailing 'f'.
+// Also accepts "inf", "nan" and a trailing 'f'.
 std::optional<double> TextToDouble(std::string_view text);
 // `text` in double quotes, with the escapes that both forms share or, for other bytes below
 // space and above 0x7e, those of `json` or of the text format.

@@ -1,5 +1,6 @@
-// A small text as a tree: what protocol buffers' text format and JSON have in common, with where
-// each part stands. For configurations; models are read as they go (text_format.h).
+// A short text parsed into a tree: the common structure of protocol buffers' text format and JSON,
+// with the position of each part. For configurations; models are read without a tree
+// (text_format.h).
 #pragma once
 
 #include <string>
@@ -19,7 +20,7 @@ struct TextTree {
   Kind kind = Kind::kMessage;
   TextPosition at = {};  // of a scalar, or of the name of a message
   TextScalar scalar = {};
-  std::vector<TextMember> members;  // of a list without names
+  std::vector<TextMember> members;  // of a list: without names
 };
 
 struct TextMember {
@@ -30,7 +31,7 @@ struct TextMember {
 
 enum class TextForm { kText, kJson };
 
-// InvalidArgument with line and column.
+// InvalidArgument, with line and column, for invalid text.
 Result<TextTree> ReadTextTree(std::string_view text, TextForm form);
 
 // Indented by two spaces. A map in the text format is a list of messages with a key and a value.

@@ -1,6 +1,6 @@
 // WaitWord: an atomic number on which threads can sleep until it changes. A futex on Linux, a
-// condition variable elsewhere. Only for thread_pool.cc: whoever changes the number must call Wake
-// when somebody may be asleep, which the pool knows and skips the system call when nobody is.
+// condition variable elsewhere. Only for thread_pool.cc: code that changes the number must call
+// Wake if a thread may be asleep. The pool knows whether one is, and skips the system call if not.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ struct WaitWord {
 #if defined(__linux__) && !defined(ONCILLA_NO_FUTEX)
   static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
 
-  // Sleeps while value == `old`; may return early for no reason.
+  // Sleeps while value == `old`; may also return early (spurious wakeup).
   void Wait(uint32_t old) { Futex(FUTEX_WAIT_PRIVATE, old); }
   // Wakes at most `count` sleepers.
   void Wake(int count) { Futex(FUTEX_WAKE_PRIVATE, static_cast<uint32_t>(count)); }

@@ -1,11 +1,11 @@
-// WorkLimits: what bounds the work that a thread does: host memory that somebody counts, and an
-// early end.
+// WorkLimits: what bounds a thread's work: an account that counts host memory, and an early end.
 //
-// Sizes come from files, attributes and data, and the code that meets them is many ops deep. So the
-// limits belong to the thread: the code that begins a piece of work (a run, a compilation) opens a
-// WorkScope, the thread pool carries it to its workers, and what takes memory asks Current(). Host
-// tensors do so by themselves (Tensor::Allocate); a kernel's scratch is a HostVector; what is
-// neither (strings, nodes of a graph) holds a HostCharge. Without a scope nothing is counted.
+// Sizes come from files, attributes and data, and the code that reads them is called at many levels
+// below the code that knows the limits. So the limits belong to the thread: code that begins a unit
+// of work (a run, a compilation) opens a WorkScope, the thread pool passes it to its workers, and
+// code that allocates asks Current(). Host tensors do so by themselves (Tensor::Allocate); a
+// kernel's scratch is a HostVector; anything else (strings, nodes of a graph) holds a HostCharge.
+// Without a scope nothing is counted.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 
 namespace oncilla {
 
-// Counts memory of the host against a limit. Thread-safe.
+// Counts host memory against a limit. Thread-safe.
 class HostAccount {
  public:
   virtual ~HostAccount() = default;
@@ -35,7 +35,7 @@ struct WorkLimits {
   const EarlyEnd* end = nullptr;  // borrowed
 };
 
-// Sets the limits of this thread's work until the end of its life. Scopes nest.
+// Sets the limits of this thread's work for as long as the object lives. Scopes nest.
 class WorkScope {
  public:
   explicit WorkScope(WorkLimits limits);
@@ -50,7 +50,8 @@ class WorkScope {
   const WorkLimits* const before_;
 };
 
-// For threads that do a part of another's work: its limits, borrowed.
+// For threads that do part of another thread's work: applies that thread's limits, which are
+// borrowed.
 class WorkLimitsOfCaller {
  public:
   explicit WorkLimitsOfCaller(const WorkLimits* limits);
@@ -62,8 +63,8 @@ class WorkLimitsOfCaller {
   const WorkLimits* const before_;
 };
 
-// Thrown by a HostVector, and to leave another library's function (a sort) early; the nearest
-// fence (caught.h) turns it into its status.
+// Thrown by a HostVector, and to leave another library's function (a sort) early; the nearest fence
+// (caught.h) converts it to the status that it holds.
 class WorkRefused : public std::bad_alloc {
  public:
   explicit WorkRefused(Status status) : status_(std::move(status)) {}
@@ -74,7 +75,7 @@ class WorkRefused : public std::bad_alloc {
   Status status_;
 };
 
-// Bytes counted on the account of the work at hand until the end of its life. Movable.
+// Bytes counted on the account of the current work for as long as the object lives. Movable.
 class HostCharge {
  public:
   HostCharge() : account_(WorkScope::Current().memory) {}
@@ -83,7 +84,7 @@ class HostCharge {
   HostCharge& operator=(HostCharge&& other) noexcept;
   ~HostCharge() { Clear(); }
 
-  // Counts more bytes, before they are taken. ResourceExhausted: then nothing changes.
+  // Counts more bytes, before they are allocated. On ResourceExhausted nothing changes.
   Status Grow(int64_t more);
   void Clear() noexcept;
   int64_t bytes() const { return bytes_; }
@@ -93,8 +94,8 @@ class HostCharge {
   int64_t bytes_ = 0;
 };
 
-// Asks whether the work should end, once in a long stretch: `ONCILLA_TRY(look.Go(n))` in a loop
-// over data, with how many elements or bytes were handled since.
+// Checks from time to time whether the work should end: `ONCILLA_TRY(look.Go(n))` in a loop over
+// data, where `n` is the number of elements or bytes handled since the last call.
 class WorkLook {
  public:
   Status Go(int64_t done) {
@@ -103,11 +104,11 @@ class WorkLook {
     done_ = 0;
     return Ask();
   }
-  // The same within what cannot return a status.
+  // The same for functions that cannot return a status.
   void GoOrThrow(int64_t done) {
     if (Status s = Go(done); !s.ok()) throw WorkRefused(std::move(s));
   }
-  // At once.
+  // Checks immediately.
   static Status Ask();
 
  private:
@@ -115,17 +116,17 @@ class WorkLook {
   int64_t done_ = 0;
 };
 
-// What a loop over data makes piece by piece (strings, above all): counted before it is made, a
-// stretch at a time, with a look whether to go on.
+// Counts the memory that a loop over data allocates piece by piece (above all strings). It counts a
+// block of bytes at a time, before they are allocated, and then checks whether the work should end.
 class Growth {
  public:
-  // ResourceExhausted, or how the work ends early.
+  // ResourceExhausted, or the reason why the work ends early.
   Status Add(int64_t bytes) {
     if (__builtin_add_overflow(pending_, bytes, &pending_)) pending_ = INT64_MAX;
     if (pending_ < kStretch && ++calls_ < kCalls) return Status();
     return Settle();
   }
-  // Who holds what was made counts it from now on.
+  // Stops counting, because the holder of the result counts it from now on.
   void Clear() noexcept { charge_.Clear(); }
 
  private:
@@ -137,8 +138,9 @@ class Growth {
   int calls_ = 0;
 };
 
-// Fills new memory with zeros, a stretch at a time: only now does the system allocate its pages,
-// which takes longer than all else that is done with them, and the work may end meanwhile.
+// Fills new memory with zeros, a block at a time, checking in between whether the work should end:
+// the system allocates the pages only when they are written, which takes longer than most of what
+// is done with them.
 Status FillWithZeros(void* data, int64_t bytes);
 
 // Charges large allocations to the account of the current work.
@@ -187,7 +189,7 @@ class HostAllocator {
 
  private:
   static constexpr int64_t kSmall = 4096;
-  static constexpr int64_t kLarge = int64_t{16} << 20;  // what the system gives in new pages
+  static constexpr int64_t kLarge = int64_t{16} << 20;  // glibc allocates such sizes in new pages
   bool Counts(int64_t bytes) const { return account_ != nullptr && bytes >= kSmall; }
   std::shared_ptr<HostAccount> account_;
 };

@@ -56,7 +56,7 @@ class ConstantStore {
   // the driver refuses, Get allocates them one by one.
   Status Reserve(std::span<const Wanted> wanted, const RunControl& control = {});
 
-  // Frees what Get keeps from one constant to the next.
+  // Frees the buffer that Get reuses from one constant to the next.
   void LetGoOfScratch();
 
   // The constants that are there now ("f32[3,3,16,32] dense"), by device.

@@ -133,11 +133,11 @@ struct Plan {
 // What is known when a segment starts.
 struct SegmentStart {
   std::vector<bool> done;                           // per node; empty: none
-  std::vector<std::pair<ValueId, Fact>> available;  // values at hand as host tensors; with their
+  std::vector<std::pair<ValueId, Fact>> available;  // values available as host tensors; with their
                                                     // contents where those fix shapes
   std::vector<std::pair<ValueId, int>> on_device;   // those that are on another device than 0
   std::vector<bool>
-      keep;  // per output of the graph: it shall stay where it is computed; empty: none
+      keep;  // per output of the graph: it stays on the device that computes it; empty: none
 };
 
 // Called now and then on the thread that makes a plan, with the share of its kernels that are

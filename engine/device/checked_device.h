@@ -59,7 +59,7 @@ class CheckedDevice : public Device, public TellsFreeMemory, public HostObjects 
   Result<EventPtr> Copy(Queue& queue, std::span<const DeviceCopy> copies) override;
   Staged staged() const override;
 
-  // What was made here and is alive.
+  // The objects made through this device that are still alive.
   struct Alive {
     int regions = 0, queues = 0, recordings = 0;
     bool operator==(const Alive&) const = default;

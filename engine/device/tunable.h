@@ -1,5 +1,5 @@
-// Tunable: a device that can launch a layer in several ways, and look up in a table which was the
-// fastest when somebody measured it.
+// Tunable: a device that can launch a layer in several ways, and chooses by a table of measurements
+// which was the fastest.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,10 @@ class Tunable {
  public:
   virtual ~Tunable() = default;
 
-  // `option`: "auto" (or nothing) for the table in the device's cache folder over the one that the
-  // library brings along, "off" for none, else a file. Before anything is prepared. A file that was
-  // asked for and cannot be used is a failure; anything else that is wrong with a table is told by
-  // `warn`, now and later, from any thread.
+  // `option`: "auto" (or empty) for the table in the device's cache folder, which overrides the one
+  // of the library; "off" for none; else a file. To be called before anything is prepared. A file
+  // that was asked for and cannot be used is a failure; any other problem with a table is reported
+  // through `warn`, now or later, from any thread.
   virtual Status UseTuning(const std::string& option,
                            std::function<void(const std::string&)> warn) = 0;
 };

@@ -9,15 +9,16 @@
 
 namespace oncilla {
 
-// What messages call a node: the one of the model that it was made for, where it is one alone.
+// The name of a node in messages: that of the model's node that it was made from, if there is only
+// one.
 const std::string& NameInModel(const Node& node);
 
-// "node 'conv1' (Conv): " before the message, and the name as a detail.
+// Prefixes the message with "node 'conv1' (Conv): ", and adds the name as a detail.
 Status AtNode(Status status, std::string_view name, std::string_view op);
 Status AtNode(Status status, const Node& node);
 
-// What `work`, which returns a Status or a Result, returns, or what it threw as that (caught.h); a
-// failure that names no node yet names this one.
+// Calls `work`, which returns a Status or a Result, and returns its result, or CaughtStatus()
+// (caught.h) if it threw; a failure that names no node yet names this one.
 template <class F>
 std::invoke_result_t<F> FencedAtNode(F&& work, const Node& node) {
   auto done = Fenced(std::forward<F>(work));

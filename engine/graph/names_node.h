@@ -1,4 +1,4 @@
-// Which nodes an entry of an option names.
+// Matches a node against an entry of an option that lists nodes.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,9 @@
 
 namespace oncilla {
 
-// An entry is a pattern of names of nodes of the model's file ("layer1/*"), or "op:" and an op, in
-// the engine's words or the file's ("op:Conv2D"), for which `sources` is asked; it may be null.
+// An entry is a pattern of node names as in the model's file ("layer1/*"), or "op:" and an op type,
+// by the engine's name or the file's ("op:Conv2D"). The latter is looked up in `sources`, which may
+// be null.
 bool NamesNode(std::string_view entry, const Node& node, const SourceNodes* sources);
 
 }  // namespace oncilla

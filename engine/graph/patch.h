@@ -26,7 +26,8 @@ class Patch {
   // All readers of `old_value`, graph outputs included, read `new_value` instead. Their dtypes must
   // be equal and their shapes must not contradict each other.
   Status Replace(ValueId old_value, ValueId new_value);
-  // The node of the base is no longer kept for its effects, only while another node reads it.
+  // A node of the base graph that was kept for its effects is kept only while another node reads
+  // it.
   void DropEffects(NodeId node) { dropped_.push_back(node); }
 
   // Removes an input of the graph, which nothing may read.

@@ -7,7 +7,7 @@
 
 namespace oncilla {
 
-// Per line: an input, a constant that is used, a node with its outputs, or an output.
+// One line each for inputs, constants that are used, nodes with their outputs, and outputs.
 //   input  %0 image f32[1,2]
 //   const  %1 i64[2] = 1,2
 //   %2 f32[2,1] = Reshape(%0, %1) 'flat'

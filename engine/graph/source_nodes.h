@@ -1,4 +1,4 @@
-// SourceNodes: what a model's file says about its nodes besides what they compute, for placement.
+// SourceNodes: what placement needs to know about the nodes of a model's file.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,8 @@
-// Image files as pixels, rows from the top, channels last, without colour management and without
-// turning by EXIF.
+// Decodes and encodes image files. Pixels are stored from the top row down, channels last, without
+// colour management and without rotation by EXIF.
 //
-// Damage is InvalidArgument with what the library said; more than 2^28 pixels are ResourceExhausted
-// before anything is allocated.
+// Damaged files are InvalidArgument with the library's message; images of more than 2^28 pixels are
+// ResourceExhausted before anything is allocated.
 #pragma once
 
 #include <cstdint>
@@ -17,37 +17,38 @@ namespace oncilla::image {
 
 struct Pixels {
   int64_t height = 0, width = 0, channels = 0;
-  bool wide = false;          // 16 bits, in the machine's order
-  HostVector<uint8_t> bytes;  // two for each value where wide
+  bool wide = false;          // 16 bits per value, in native byte order
+  HostVector<uint8_t> bytes;  // two per value if wide
 };
 
 enum class Format { kUnknown, kPng, kJpeg, kGif, kBmp };
-// By the first bytes.
+// Detects the format by the first bytes.
 Format FormatOf(std::string_view bytes);
 std::string_view Name(Format format);
 
 struct JpegOptions {
-  int channels = 0;  // 1, 3, or 0: as the file has them, 3 at most
-  int ratio = 1;     // 1, 2, 4, 8: so many times smaller
+  int channels = 0;  // 1, 3, or 0: as in the file, at most 3
+  int ratio = 1;     // 1, 2, 4, 8: the factor by which the image is scaled down
   bool fancy_upscaling = true;
   bool fast_dct = false;
-  bool strict = false;  // also fails where bytes are wrong and something was made up instead
+  bool strict = false;  // also fails for damage from which the library can recover
 };
 Result<Pixels> DecodeJpeg(std::string_view bytes, const JpegOptions& options);
 // Height, width and channels only.
 Result<Pixels> JpegSize(std::string_view bytes);
 
 struct PngOptions {
-  int channels = 0;  // 1 (grey), 2, 3, 4, or 0: as the file has them
+  int channels = 0;  // 1 (grey), 2, 3, 4, or 0: as in the file
   bool wide = false;
 };
 Result<Pixels> DecodePng(std::string_view bytes, const PngOptions& options);
 
-// Without palettes and compression: 8, 24 or 32 bits; channels 0 or what the file has.
+// Supports images without palette and compression: 8, 24 or 32 bits; `channels` is 0 or the file's
+// number.
 Result<Pixels> DecodeBmp(std::string_view bytes, int channels);
 
-// Frames one below the other, each as high and wide as the largest in the file; where a frame does
-// not draw, the one before shows, or black.
+// Frames one after another, each of the size of the largest in the file; where a frame draws
+// nothing, the previous one shows, or black.
 struct Frames {
   int64_t count = 0, in_file = 0;
   Pixels pixels;  // height and width of one

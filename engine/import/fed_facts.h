@@ -1,15 +1,16 @@
-// What a run feeds, where the file leaves open what an op needs: imports are narrowed to it.
+// Narrows imported inputs to the facts of a run's feeds, where the file leaves open what an op
+// needs.
 #pragma once
 
 #include "engine/graph/graph.h"
 
 namespace oncilla {
 
-// Adds to what the file says of an input what is known of the tensor that is fed for it; null where
-// nothing is. A tensor that does not fit is left to the run, which refuses it.
+// Adds to the fact of an input in the file what is known of the tensor that is fed for it; `fed`
+// may be null. A tensor that contradicts the file is ignored here: the run refuses it.
 void NarrowToFed(Fact& fact, const Fact* fed);
 
-// The input of the graph, or a constant where the numbers that are fed are known.
+// Adds an input of the graph, or a constant if the numbers that are fed are known.
 ValueId AddFedInput(Graph& graph, const std::string& name, Fact fact, const Fact* fed);
 
 }  // namespace oncilla

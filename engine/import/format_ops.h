@@ -1,4 +1,4 @@
-// The ops that each format's importer lowers, as its rows say: what `oncilla ops --formats` lists.
+// The ops that each format's importer supports, by its rows: the list of `oncilla ops --formats`.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@ namespace oncilla {
 
 struct FormatOps {
   std::string format;            // "TensorFlow", "TFLite", "ONNX" or "ONNX, domain com.microsoft"
-  std::vector<std::string> ops;  // sorted; of ONNX with the versions, where not all of them are
+  std::vector<std::string> ops;  // sorted; for ONNX with the versions, if not all are supported
 };
-// What is lowered with the graph around it (control flow, calls, variables) is among them where the
-// format has a fixed list of it.
+// Ops that are lowered together with the graph around them (control flow, calls, variables) are
+// included if the format's importer has a fixed list of them.
 std::vector<FormatOps> SupportedFormatOps();
 
 }  // namespace oncilla

@@ -1,10 +1,10 @@
-// GraphBuilder: a TensorFlow graph written in code, node by node, as a GraphDef.
+// GraphBuilder: builds a TensorFlow graph in code, node by node, as a GraphDef.
 //
-// What it builds is loaded as any other GraphDef, and TensorFlow reads it too: ops, types and
-// messages are TensorFlow's. Each output is known by its tensor's name and its type, which fills in
-// the attributes that follow from inputs. Device scopes nest as tf.device does. The first failure
-// is kept, and everything built on it fails with it, so that it is enough to look at the end. Not
-// thread-safe.
+// The result is loaded as any other GraphDef, and TensorFlow can read it too: ops, types and
+// messages are TensorFlow's. An output is identified by its tensor's name and its type, from which
+// attributes that depend on inputs are derived. Device scopes nest as with tf.device. The first
+// failure is kept, and everything built on it fails too, so that it is enough to check at the end.
+// Not thread-safe.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ namespace oncilla {
 
 class GraphBuilder {
  public:
-  // One output of a node: "node:0". Invalid type: of a node that failed.
+  // One output of a node: "node:0". The type is invalid if the node failed.
   struct Output {
     std::string tensor;
     DType dtype = DType::kInvalid;
@@ -30,19 +30,19 @@ class GraphBuilder {
                                  std::vector<DType>, Tensor>;
   using Attrs = std::vector<std::pair<std::string, AttrValue>>;
 
-  // Names are made from the op where they are empty, and numbered ("add_1") where they are taken.
+  // An empty name is derived from the op; a name that is taken gets a number ("add_1").
   Output Constant(const Tensor& value, std::string_view name = {});
   Output Placeholder(DType dtype, const PartialShape& shape, std::string_view name = {});
-  // Any op of TensorFlow. Attributes that follow from the inputs of common ops (T, N, Tidx..) need
-  // not be given; those with defaults neither. `outputs` outputs of type `dtype`, or of the first
-  // input's when that is not given. Which op takes what is judged when the graph is loaded.
+  // Adds any op of TensorFlow. Attributes that follow from the inputs of common ops (T, N, Tidx..)
+  // and those with defaults may be omitted. The outputs have type `dtype`, or by default that of
+  // the first input. The inputs of an op are checked only when the graph is loaded.
   Output Op(std::string_view op, const std::vector<Output>& inputs, const Attrs& attrs = {},
             std::string_view name = {}, DType dtype = DType::kInvalid);
-  // Output `index` of the node that made `first`.
+  // Output `index` of the node that has the output `first`.
   Output Other(const Output& first, int index, DType dtype = DType::kInvalid) const;
 
-  // What is built from now on is for this device, merged component by component into the scope
-  // around it; "" stands for no device.
+  // Nodes added from now on get this device, merged component by component into the enclosing
+  // scope; "" means no device.
   void PushDevice(std::string_view device);
   void PopDevice();
 

@@ -1,5 +1,5 @@
-// HeldSource: a model's source, whose files can be let go while somebody still asks what its
-// signatures are. Thread-safe.
+// HeldSource: a model's source whose files can be released while its signatures stay available.
+// Thread-safe.
 #pragma once
 
 #include <map>
@@ -82,9 +82,9 @@ class HeldSource : public ModelSource {
     return source == nullptr ? Files() : source->files();
   }
 
-  // Its files are unmapped once no tensor of them is left; nothing can be imported any more.
+  // Releases the source: its files are unmapped once no tensor of them is left, and imports fail.
   void LetGo() {
-    std::shared_ptr<ModelSource> source;  // goes after the lock
+    std::shared_ptr<ModelSource> source;  // destroyed after the lock is released
     MutexLock lock(&mutex_);
     source.swap(source_);
   }
@@ -102,7 +102,7 @@ class HeldSource : public ModelSource {
   const bool has_tf_contents_, has_sums_;
   mutable Mutex mutex_;
   std::shared_ptr<ModelSource> source_ ABSL_GUARDED_BY(mutex_);
-  // Functions that are not signatures but are found by name.
+  // Signatures of functions that are not in signatures() but were found by name.
   mutable std::map<std::string, Signature, std::less<>> functions_ ABSL_GUARDED_BY(mutex_);
 };
 

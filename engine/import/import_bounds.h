@@ -1,9 +1,9 @@
-// What a small file may come to.
+// Bounds on the memory that a small file can require.
 //
-// ImportBounds: while its functions are put in place of their calls, names grow with each call that
-// nodes are inside of, and a node of a function stands there once for each call: a file of a
-// megabyte can ask for names of gigabytes. All of an import together has a bound of its own, and
-// counts as memory of the work at hand (engine/base/work_limits.h).
+// ImportBounds: when functions are inlined, names grow with the depth of calls, and a node of a
+// function is copied for each call: a file of a megabyte could require gigabytes of names. The
+// whole import has a bound of its own, and counts as memory of the current work
+// (engine/base/work_limits.h).
 #pragma once
 
 #include "engine/base/work_limits.h"
@@ -11,8 +11,8 @@
 
 namespace oncilla {
 
-// Whether a tensor of which the file stores so many bytes may be made dense: a file of a kilobyte
-// must not ask for gigabytes.
+// Whether a tensor of which the file stores this many bytes may be made dense: a file of a kilobyte
+// must not require gigabytes.
 inline Status CheckSparseSize(const TensorDesc& desc, int64_t stored_bytes) {
   constexpr int64_t kMostForFree = int64_t{64} << 20, kMostRatio = 1024;
   if (desc.bytes() <= SaturatingAdd(kMostForFree, SaturatingMul(kMostRatio, stored_bytes))) {
@@ -24,7 +24,8 @@ inline Status CheckSparseSize(const TensorDesc& desc, int64_t stored_bytes) {
 
 class ImportBounds {
  public:
-  // Before so many bytes of names, or edges, are made. ResourceExhausted.
+  // To be called before so many bytes of names, or edges, are made. ResourceExhausted above the
+  // bound.
   Status Take(size_t name_bytes, size_t edges = 0) {
     bytes_ += name_bytes + kEdgeBytes * edges;
     if (bytes_ > kMostBytes) {

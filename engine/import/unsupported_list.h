@@ -1,4 +1,4 @@
-// Everything in a model that cannot be lowered, gathered so that it is reported at once.
+// Collects everything in a model that cannot be lowered, so that it is reported at once.
 #pragma once
 
 #include <map>
@@ -10,15 +10,15 @@
 
 namespace oncilla {
 
-// Grouped by op, or by op and reason where an op is known but not in this form.
+// Grouped by op, or by op and reason if an op is supported but not in this form.
 class UnsupportedList {
  public:
   void Add(std::string_view op, const std::string& reason, const std::string& node);
   bool empty() const { return nodes_.empty(); }
-  // Only the ops with their reasons, for callers that know the node.
+  // Only the ops with their reasons, for callers that name the node themselves.
   std::string Ops() const;
-  // Unimplemented, at the node that was added first: how many ops, and for each the reason and the
-  // first few nodes.
+  // Unimplemented, at the node that was added first: the number of ops, and for each the reason and
+  // the first few nodes.
   Status ToStatus() const;
 
  private:

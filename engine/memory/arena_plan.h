@@ -1,10 +1,11 @@
 // Arena packing: where each intermediate of a plan lives, from sizes and lifetimes alone.
 //
 // Buffers whose lifetimes do not overlap share bytes. Several orders of greedy placement are tried,
-// then the best is improved by moving what sits on top to the front of the order, all within a
-// fixed amount of work; the result is the same on every machine. An arena is one block, or several
-// where the device cannot allocate one that large. A pure function: it knows no device, no graph,
-// and nothing of views or in-place, which are united to one buffer before.
+// then the best one is improved by moving the topmost buffers to the front of the order, all within
+// a fixed amount of work; the result is the same on every machine. An arena is one block, or
+// several where the device cannot allocate one that large. A pure function: it does not depend on
+// device or graph. Values that share memory (views, in-place ops) must have been merged to one
+// buffer before.
 #pragma once
 
 #include <algorithm>
@@ -27,21 +28,21 @@ struct BufferUse {
 struct ArenaOptions {
   int64_t alignment_bytes = 256;        // of every offset and block size
   int64_t max_block_bytes = INT64_MAX;  // the device's largest allocation
-  // Buffers looked at while placing others before the search ends; about 2 ns each. 0: one attempt.
+  // Buffers examined while placing others before the search ends; about 2 ns each. 0: one attempt.
   int64_t work = 20'000'000;
 
-  // Of one buffer.
+  // The largest buffer that can be placed.
   int64_t largest() const {
     return max_block_bytes - max_block_bytes % std::max<int64_t>(alignment_bytes, 1);
   }
 };
 
-// How a packing was found: the order in which buffers were placed, and whether blocks were taken to
-// have the size of the lower bound from the start.
+// How a packing was found: the order in which buffers were placed, and whether the size of blocks
+// was fixed to the lower bound from the start.
 struct ArenaOrder {
   std::vector<int> order;  // indices of the uses
   bool capped = false;
-  double excess = 1;  // bytes by the lower bound
+  double excess = 1;  // bytes divided by the lower bound
 };
 
 struct ArenaPlan {
@@ -60,8 +61,8 @@ struct ArenaPlan {
 
 // ResourceExhausted when one buffer alone is above the largest block; InvalidArgument for negative
 // sizes and lifetimes that end before they begin. Errors name the use by its index.
-// `like` is how a packing of as many buffers of other sizes was found. Where it serves these as
-// well as those, nothing else is tried.
+// `like` says how a packing of as many buffers of other sizes was found. If that order packs these
+// buffers as tightly, no other is tried.
 Result<ArenaPlan> PackArena(std::span<const BufferUse> uses, const ArenaOptions& options,
                             const ArenaOrder* like = nullptr);
 

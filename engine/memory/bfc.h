@@ -1,11 +1,13 @@
 // Bfc: best fit with coalescing, as arithmetic on (region, offset, bytes).
 //
 // The allocator that TensorFlow's users know, without pointers: an OpenCL buffer has no address, so
-// a chunk is a place in a region, and regions come and go through a RegionSource. Free chunks are
-// kept in 21 bins by size and merged with free neighbours at once; a pool grows by regions that
-// double, and gives back empty regions only before it would fail, in Trim or in Close. A chunk may
-// be freed before the device is done with it, under a stamp: it then waits until that is reached.
-// It holds no memory itself, is not thread-safe, and knows nothing of devices or owners: Pool adds
+// a chunk is an offset in a region, and regions are allocated and freed through a RegionSource.
+// Free chunks are kept in 21 bins by size and merged with free neighbours at once; a pool grows by
+// regions of doubling size, and frees empty regions only before it would fail, in Trim or in Close.
+// A chunk may be freed before the device is done with it, with a stamp: it is then not reused until
+// that stamp is reached. The class holds no memory itself, is not thread-safe, and knows nothing of
+// devices or owners: Pool adds those. All sizes are in bytes; a chunk's size is rounded up to the
+// granularity.
 // those. All sizes are in bytes; a chunk's size is rounded up to the granularity.
 #pragma once
 
@@ -19,15 +21,15 @@
 
 namespace oncilla {
 
-// Where regions come from. Ids are the source's own, unique among the regions alive.
+// Allocates and frees regions. Ids are the source's own, unique among the regions alive.
 class RegionSource {
  public:
   virtual ~RegionSource() = default;
-  // ResourceExhausted makes the allocator ask for less; any other failure ends the request. While
-  // this works, others may call the allocator: it has nothing half done then.
+  // On ResourceExhausted the allocator asks for less; any other failure ends the request. Other
+  // calls to the allocator are allowed during this call: its state is consistent then.
   virtual Result<int> Allocate(int64_t bytes) = 0;
   virtual void Free(int region) = 0;
-  // What it could give by its own accounting (a budget shared with other pools).
+  // What the source could still allocate by its own accounting (a budget shared with other pools).
   virtual int64_t available_bytes() const { return INT64_MAX; }
 };
 
@@ -42,15 +44,15 @@ struct BfcOptions {
   int64_t first_region_bytes = int64_t{2} << 20;
   double growth_factor = 2;  // at least 1
   int64_t growth_cap_bytes = INT64_MAX;
-  // A free chunk that is less than twice the request is handed out whole, unless that wastes this
-  // share of the limit. 0: unless it wastes 128 MiB.
+  // A free chunk of less than twice the request is handed out whole, unless that wastes more than
+  // this share of the limit. 0: unless it wastes more than 128 MiB.
   double fragmentation_fraction = 0;
-  // Regions are as large as the request that needs them, and chunks as large as theirs: for what is
-  // asked for in few pieces whose sizes are known beforehand, so that a pool's peak is too.
+  // Each region has the size of the request that needs it, and one chunk fills it: for few
+  // allocations whose sizes are known beforehand, so that the pool's peak is known too.
   bool exact = false;
 };
 
-// A place handed out. `handle` and `id` are the allocator's own. The result of a request for no
+// An allocated chunk. `handle` and `id` are the allocator's own. The result of a request for no
 // bytes has no region and needs no Free.
 struct BfcChunk {
   int region = -1;
@@ -64,15 +66,15 @@ struct BfcStats {
   int64_t allocations = 0;   // so far
   int64_t bytes_in_use = 0;  // of chunks, padding included
   int64_t peak_bytes_in_use = 0;
-  int64_t requested_bytes = 0;  // what clients asked for of what is in use
-  int64_t waiting_bytes = 0;    // freed under a stamp that is not reached
+  int64_t requested_bytes = 0;  // what clients asked for, of what is in use
+  int64_t waiting_bytes = 0;    // freed with a stamp that is not reached
   int64_t largest_allocation_bytes = 0;
   int64_t pool_bytes = 0;  // of regions
   int64_t peak_pool_bytes = 0;
   int64_t largest_free_bytes = 0;  // the largest free chunk
   int64_t limit_bytes = 0;
   int64_t max_region_bytes = 0;
-  int64_t growable_bytes = 0;  // what limit and source still allow to be added
+  int64_t growable_bytes = 0;  // what the limit and the source still allow
   int64_t next_region_bytes = 0;
   int chunks_in_use = 0;
   int regions = 0;
@@ -82,7 +84,7 @@ struct BfcStats {
   double fragmentation() const;
 };
 
-// Everything, for reports and tests.
+// The complete state, for reports and tests.
 struct BfcSnapshot {
   struct Chunk {
     int64_t offset = 0, bytes = 0;
@@ -117,38 +119,39 @@ class Bfc {
   Bfc& operator=(const Bfc&) = delete;
 
   // ResourceExhausted with the numbers that explain it. `tag` is the caller's, kept with the chunk.
-  // Chunks that wait for a stamp above `freed_before` are left alone. kAnyStamp: the caller's work
-  // comes behind whatever still uses them (the same in-order queue), so they serve as any other,
-  // and before failing neighbours among them are merged, oldest first.
+  // Chunks that wait for a stamp above `freed_before` are not used. kAnyStamp: the caller's work
+  // runs after all work that still uses them (on the same in-order queue), so they are used like
+  // any other, and before failing, neighbours among them are merged, oldest first.
   static constexpr int64_t kAnyStamp = INT64_MAX;
   Result<BfcChunk> Allocate(int64_t bytes, int64_t tag = 0, int64_t freed_before = 0);
   // Internal when the chunk is not (or no longer) in use. With a stamp above 0 the device may use
-  // the chunk until that stamp is reached: until then it is not merged, and its region stays.
+  // the chunk until that stamp is reached: until then it is not merged, and its region is not
+  // freed.
   Status Free(const BfcChunk& chunk, int64_t stamp = 0);
-  // The device has done everything up to and including this stamp. Lower ones than before have no
-  // effect.
+  // The device has completed all work up to and including this stamp. A stamp below an earlier one
+  // has no effect.
   void SetReached(int64_t stamp);
   void SetTag(const BfcChunk& chunk, int64_t tag);
 
-  // Gives back regions in which nothing is in use or waits, the largest first, as far as the pool
-  // then still has `keep_bytes`; returns their bytes. The next region is then sized after those
-  // that are left.
+  // Frees regions in which no chunk is in use or waiting, the largest first, as long as the pool
+  // keeps `keep_bytes`; returns the bytes freed. The size of the next region then follows from
+  // those that are left.
   int64_t Trim(int64_t keep_bytes = 0);
-  // Takes regions now until the pool has so many bytes, in as few as may be; less when the limit or
-  // the source allows less. Returns what the pool then has; fails as the source does for another
-  // reason than memory.
+  // Allocates regions now until the pool has so many bytes, in as few regions as possible; less if
+  // the limit or the source allows less. Returns what the pool then has. Fails if the source fails
+  // for a reason other than memory.
   Result<int64_t> Grow(int64_t bytes);
-  // Gives back every region, also those in use, whose chunks are then gone; returns the bytes.
+  // Frees every region, including those in use, whose chunks become invalid; returns the bytes.
   int64_t Close();
-  // Holds for growth from now on. When the pool is larger, empty regions are given back first; what
-  // is then still above the limit stays until it is freed.
+  // Limits growth from now on. When the pool is larger, empty regions are freed first; anything
+  // still above the limit stays until it is freed.
   void SetLimit(int64_t bytes);
 
-  // The next multiple of the granularity, and at least one; sticks at the largest there is.
+  // The next multiple of the granularity, and at least one; saturates at the largest there is.
   int64_t Rounded(int64_t bytes) const;
   int64_t granularity() const { return granularity_; }
   BfcStats stats() const;
-  // Forgets counts and peaks: the peaks become the present.
+  // Resets counts; peaks become the current values.
   void ClearStats();
   BfcSnapshot Snapshot() const;
   // Calls fn(tag, bytes) for each chunk in use.
@@ -168,8 +171,8 @@ class Bfc {
     int64_t stamp = 0;         // > 0: free, and waits
     int prev = -1, next = -1;  // neighbours in the region
   };
-  // Nodes of sets, so that elements come and go without memory: freeing must work when there is
-  // none.
+  // Preallocated nodes of sets, so that elements are inserted and removed without allocating: Free
+  // must work when memory is exhausted.
   template <class T>
   struct SpareNodes {
     using Set = std::set<T>;

@@ -1,13 +1,14 @@
 // MemoryBudget: one limit for several pools on one device, and for several sessions.
 //
-// Constants live in pools of their own, so that unloading a model returns whole regions; the limit
-// is still one. A pool reserves the bytes of a region before it asks the device, and the one that
-// is short asks the others for their empty regions. A budget may have a parent, the device's total,
-// which other sessions share: what is reserved counts in both, and when the parent is full the
-// other sessions are asked for their empty regions too. Thread-safe.
+// Constants live in pools of their own, so that unloading a model frees whole regions; the limit is
+// still a common one. A pool reserves the bytes of a region before it asks the device, and a pool
+// that is short asks the others to free their empty regions. A budget may have a parent, the
+// device's total, which other sessions share: reservations count in both, and when the parent is
+// full the other sessions are asked to free their empty regions too. Thread-safe.
 //
-// Locks: a budget asks its own pools holding its lock, and its parent without it; the parent holds
-// its own while it asks the children. So the order is parent, child, pool, ledger.
+// Locks: a budget calls its own pools while it holds its lock, and its parent without it; the
+// parent holds its own lock while it calls the children. So the order is parent, child, pool,
+// ledger.
 #pragma once
 
 #include <atomic>
@@ -22,7 +23,7 @@ namespace oncilla {
 class MemoryBudget {
  public:
   explicit MemoryBudget(int64_t limit_bytes, std::shared_ptr<MemoryBudget> parent = nullptr);
-  // What is still reserved (memory that a device did not take back) stays so in the parent.
+  // What is still reserved (memory that a device could not free) stays reserved in the parent.
   ~MemoryBudget();
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
@@ -30,22 +31,23 @@ class MemoryBudget {
   int64_t limit_bytes() const { return limit_; }
   int64_t used_bytes() const { return used_; }
   int64_t peak_bytes() const { return peak_; }
-  // What limit and parent leave.
+  // The smaller of what this limit and the parent leave.
   int64_t available_bytes() const;
   const MemoryBudget* parent() const { return parent_.get(); }
-  // Holds from now on. What is reserved above it stays until it is released.
+  // Applies from now on. Reservations above it stay until they are released.
   void SetLimit(int64_t bytes) { limit_ = bytes; }
-  // The peak becomes what is reserved now.
+  // Resets the peak to the current reservation.
   void ResetPeak() { peak_ = used_.load(); }
 
   bool TryReserve(int64_t bytes);
   void Release(int64_t bytes);
 
-  // `trim` gives back what a pool can spare and returns the bytes. It is called without any lock of
-  // the pool that is short, never after RemovePool returned.
+  // `trim` frees what a pool can spare and returns the bytes. It is called without any lock of the
+  // pool that is short, and never after RemovePool has returned.
   int AddPool(std::function<int64_t()> trim);
   void RemovePool(int id);
-  // Asks all pools but this one, then what shares the parent. Returns the bytes.
+  // Asks all pools but this one, then the other children of the parent, to free memory. Returns the
+  // bytes.
   int64_t TrimOthers(int id);
 
  private:

@@ -1,8 +1,8 @@
-// PoolAccount: host memory of one piece of work, under the limit of the host's pools.
+// PoolAccount: counts the host memory of one unit of work under the limit of the host's pools.
 //
-// A run's tensors, scratch and strings on the host do not come from a pool; they are taken where
-// they are needed, and counted here (engine/base/work_limits.h). What the work leaves behind when it
-// is over, results above all, is the application's from then on.
+// A run's tensors, scratch and strings on the host do not come from a pool; they are allocated
+// where they are needed, and counted here (engine/base/work_limits.h). What remains when the work
+// is over, mainly results, belongs to the application from then on.
 #pragma once
 
 #include <memory>
@@ -15,15 +15,15 @@ namespace oncilla {
 
 class PoolAccount : public HostAccount {
  public:
-  // Under the limit of `host`, which must live until Close(). Where that is taken up by regions that
-  // the pool was told to keep, what is idle in them stands for what is taken here. The
-  // machine is asked, too, before much is taken: a limit may be above what is free.
+  // Counts under the limit of `host`, which must live until Close(). Where that limit is used up by
+  // regions that the pool was told to keep, memory taken here is offset against their idle part.
+  // Before much is taken, the machine's free memory is checked as well: a limit may be above it.
   PoolAccount(const Pool& host, OwnerId owner)
       : host_(host), held_(host.Hold({owner, MemoryCategory::kValues})) {}
 
   Status Take(int64_t bytes) override;
   void Give(int64_t bytes) noexcept override;
-  // The work is over: nothing counts any more, of what is still there or taken later.
+  // Ends the counting: memory that is still held or taken later is no longer counted.
   void Close();
 
  private:
@@ -35,9 +35,9 @@ class PoolAccount : public HostAccount {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// For work that makes a graph, or reads inputs: what it takes is gone, or counted elsewhere, when it
-// is over, and no part of the limit. Bounded all the same: by what is given here, and by what the
-// machine has.
+// For work that builds a graph or reads inputs: the memory that it takes is freed, or counted
+// elsewhere, when it is over, and is not part of the session's limit. It is bounded all the same:
+// by `most`, and by what the machine has.
 class BoundedAccount : public HostAccount {
  public:
   explicit BoundedAccount(int64_t most) : most_(most) {}
@@ -51,8 +51,9 @@ class BoundedAccount : public HostAccount {
   int64_t unasked_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Counts what this thread's work takes until the end of its life, unless something does already: a
-// run inside of a run. `end` may be null; what was in force before goes on where it is.
+// Counts what this thread's work allocates for as long as the object lives, unless it is counted
+// already (a run inside a run). `end` may be null; the EarlyEnd that was in force then stays in
+// force.
 class CountedWork {
  public:
   CountedWork(const Pool& host, OwnerId owner, const EarlyEnd* end);

@@ -1,9 +1,9 @@
 // Ledger: every byte has an owner, on every device.
 //
 // Owners form a tree (a run belongs to a plan, a plan to a model, a model to a session), and each
-// has lines: so many bytes of one category on one device. Pools write the lines of what they hand
-// out; programs, queues and staging are lines by estimate, because drivers do not tell. The ledger
-// allocates nothing and enforces nothing; it answers who holds what.
+// has lines: so many bytes of one category on one device. Pools record what they hand out; the
+// lines of programs, queues and staging are estimates, because drivers do not report them. The
+// ledger allocates nothing and enforces nothing; it answers who holds what.
 // Thread-safe throughout. A session has one.
 #pragma once
 
@@ -36,13 +36,13 @@ enum class MemoryCategory {
 };
 inline constexpr int kMemoryCategories = 9;
 std::string_view Name(MemoryCategory category);
-// True where the bytes are a guess at what the driver uses.
+// True where the bytes are an estimate of what the driver uses.
 bool IsEstimate(MemoryCategory category);
 
 using OwnerId = int64_t;
 inline constexpr OwnerId kNoOwner = 0;
 
-// Whom bytes are written to.
+// What bytes are charged to.
 struct Account {
   OwnerId owner = kNoOwner;
   MemoryCategory category = MemoryCategory::kValues;
@@ -65,7 +65,7 @@ struct OwnerTotal {
   int64_t peak_bytes = 0;        // of bytes_with_parts
 };
 
-// What was on a device after one change.
+// The state of a device after one change.
 struct MemoryEvent {
   int64_t time_ns = 0;  // since the timeline was started
   std::string device;
@@ -87,26 +87,27 @@ class Ledger {
   Status Add(std::string_view device, Account account, int64_t bytes);
   Status Remove(std::string_view device, Account account, int64_t bytes);
 
-  // Peaks become what is held now.
+  // Resets peaks to what is held now.
   void ResetPeaks();
 
   // An empty device stands for all devices in every query.
   int64_t TotalBytes(std::string_view device = {}) const;
-  int64_t EstimatedBytes(std::string_view device = {}) const;  // the part that is guessed
+  int64_t EstimatedBytes(std::string_view device = {}) const;  // the estimated part
   // Sums over devices have no common peak: peak_bytes is then the sum of the peaks, an upper bound.
   OwnerTotal Total(OwnerId owner, std::string_view device = {}) const;
   // The owners with the most bytes of their own, largest first; those without any are left out.
   std::vector<OwnerTotal> TopOwners(size_t count, std::string_view device = {}) const;
-  // Lines that hold bytes now, by device, then largest first; on request also those that did.
+  // Lines that hold bytes now, by device, then largest first; with `past`, also those that held
+  // some.
   std::vector<LedgerLine> Lines(std::string_view device = {}, bool past = false) const;
 
-  // Keeps the last `capacity` changes from now on, forgetting those before; 0 keeps none any more.
-  // While it keeps none, changes cost nothing more.
+  // Records the last `capacity` changes from now on, discarding earlier ones; 0 stops recording.
+  // While it is off, changes cost nothing extra.
   void StartTimeline(size_t capacity);
   // Oldest first; `dropped` gets how many older ones are no longer there.
   std::vector<MemoryEvent> Timeline(int64_t* dropped = nullptr) const;
 
-  // "model 'resnet'", with "(ended)" behind it when it has; "no owner" for kNoOwner.
+  // "model 'resnet'", followed by "(ended)" if it has ended; "no owner" for kNoOwner.
   std::string OwnerName(OwnerId owner) const;
   // "model 'resnet' constants".
   std::string AccountName(Account account) const;
@@ -155,9 +156,9 @@ class Ledger {
   std::unique_ptr<TimelineState> timeline_;
 };
 
-// A line of a fixed owner that follows a changing size, and is taken back at the end of its life.
-// For estimates (programs, staging). `ledger` must live while bytes() is not 0; null is allowed.
-// Not thread-safe; movable.
+// A line of a fixed owner that follows a changing size, and is removed on destruction. For
+// estimates (programs, staging). `ledger` must live while bytes() is not 0; it may be null. Not
+// thread-safe; movable.
 class LedgerEntry {
  public:
   LedgerEntry() = default;

@@ -1,7 +1,7 @@
-// The text that explains a pool: what an out-of-memory failure is worth reading for.
+// The text that explains the state of a pool, for out-of-memory failures.
 //
 // Totals per bin with every free chunk and its neighbours, every region chunk by chunk with its
-// owner, chunks in use by size, statistics, and a bar that shows where the holes are. Pure
+// owner, chunks in use by size, statistics, and a bar that shows where the free chunks are. Pure
 // functions of a snapshot; the text is stable, so tests compare it whole.
 #pragma once
 

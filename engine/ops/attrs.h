@@ -24,8 +24,8 @@ namespace oncilla {
 
 using AnyAttr = std::variant<int64_t, double, bool, DType, std::string, std::vector<int64_t>,
                              std::vector<double>, std::vector<std::string>>;
-// Copies in two steps: a std::variant of libstdc++ 12 that is refused memory while it is copied
-// destroys what it has not made.
+// Copies in two steps: if an allocation fails while a std::variant of libstdc++ 12 is copied, it
+// destroys a value that was never constructed.
 struct AttrValue : AnyAttr {
   using AnyAttr::AnyAttr;
   AttrValue() = default;
@@ -44,7 +44,7 @@ struct AttrValue : AnyAttr {
 using AttrMap = std::map<std::string, AttrValue, std::less<>>;
 
 std::string ToString(const AttrValue& value);
-// "{axis=1,log=true}", empty for no attributes; names in order.
+// "{axis=1,log=true}", empty for no attributes; sorted by name.
 std::string ToString(const AttrMap& attrs);
 
 struct NoAttrs {
@@ -59,8 +59,8 @@ Status WrongType(std::string_view name, const AttrValue& value);
 Status UnknownNames(const AttrMap& map, const std::vector<std::string_view>& known);
 }  // namespace attrs_internal
 
-// Fills an Attrs struct; refuses a wrong type and any name that the struct lacks. Whole numbers may
-// stand for floating-point ones.
+// Fills an Attrs struct; refuses a wrong type and any name that the struct lacks. Integers are
+// accepted for floating-point fields.
 template <class Attrs>
 Result<Attrs> ReadAttrs(const AttrMap& map) {
   Attrs attrs;

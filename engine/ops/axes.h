@@ -1,4 +1,4 @@
-// The axes of one node: which of them it works along, by the rule in its op's row (op_traits.h).
+// The axes along which one node works, by the rule in its op's row (op_traits.h).
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,14 @@
 
 namespace oncilla {
 
-// The axes of input 0 that the node works along, cuts, repeats or reverses, each in [0, rank), in
-// the node's own order. Nothing when the rank of input 0 or what names the axes is not known, and
-// for rules that name none of input 0 (kNone, kElementwise, kInserts, kPermutes, kProduct, ..). For
-// kPerAxis, kPads and kStretches the list is empty: the rule's input has numbers for all axes.
+// The axes of input 0 along which the node works, slices, repeats or reverses, each in [0, rank),
+// in the node's own order. Nothing when the rank of input 0 or the input that names the axes is
+// unknown, and for rules that name no axis of input 0 (kNone, kElementwise, kInserts, kPermutes,
+// kProduct, ..). For kPerAxis, kPads and kStretches the list is empty: the rule's input has numbers
+// for all axes.
 std::optional<std::vector<int64_t>> NamedAxes(const NodeView& node);
 
-// Whole numbers in input i that are all known.
+// The integers in input i, if all are known.
 std::optional<std::vector<int64_t>> KnownList(const NodeView& node, size_t i);
 
 // An attribute of this type, `otherwise` when it is absent or of another type.

@@ -1,7 +1,7 @@
-// The loop of a broadcast, as data: which axes to walk and how far each operand steps along them.
+// The loop nest of a broadcast, as data: its axes, and the stride of each operand along them.
 //
-// Axes of size one are dropped and adjacent axes that every operand walks alike are merged, so that
-// most broadcasts come down to one to three axes. Pure arithmetic, used by every backend.
+// Axes of size one are dropped, and adjacent axes that every operand traverses alike are merged, so
+// that most broadcasts have one to three axes. Pure arithmetic, used by every backend.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ struct BroadcastAxes {
 
   int rank = 0;                              // after merging; 0 for one element
   std::array<int64_t, kMaxRank> sizes = {};  // outermost first
-  std::vector<Strides> strides;              // per operand, in elements; 0 where it stretches
+  std::vector<Strides> strides;              // per operand, in elements; 0 where it is broadcast
   int64_t elements = 1;                      // of the output
 
   // The operand is read from its first element to its last, in order.
@@ -26,8 +26,8 @@ struct BroadcastAxes {
   bool scalar(int operand) const;
 };
 
-// Every input must broadcast to `out`, which is written densely. Rank 0 stands for absent inputs
-// and scalars alike.
+// Every input must broadcast to `out`, which is written densely. Absent inputs and scalars both
+// have rank 0.
 BroadcastAxes MergeBroadcast(const Shape& out, std::span<const Shape> inputs);
 
 }  // namespace oncilla

@@ -1,4 +1,4 @@
-// Attributes of ops that look at values and do nothing with them: assertions, checks and messages.
+// Attributes of ops that only examine values: assertions, checks and messages.
 #pragma once
 
 #include <span>
@@ -7,15 +7,15 @@
 
 namespace oncilla {
 
-// Assert(condition, data...): fails the run when the condition is not true, with the data in the
-// message, of each the first `summarize` elements (-1: all). It has no output.
+// Assert(condition, data...): fails the run when the condition is not true; the message shows the
+// first `summarize` elements of each data tensor (-1: all). It has no output.
 struct AssertAttrs {
   int64_t summarize = 3;
   void Fields(auto&& field) { field("summarize", summarize); }
 };
 
-// CheckNumerics(x) -> x: fails the run when x has infinite elements or NaNs; `signs` tells the
-// infinities apart in the message.
+// CheckNumerics(x) -> x: fails the run when x has infinite elements or NaNs; with `signs` the
+// message distinguishes the infinities.
 struct CheckNumericsAttrs {
   std::string message;
   bool signs = false;
@@ -25,8 +25,8 @@ struct CheckNumericsAttrs {
   }
 };
 
-// Print(data...): a line in the default log, with `message` in front; of each tensor the first
-// `summarize` elements, in brackets. A single string with `plain` is written as it is.
+// Print(data...): a line in the default log that begins with `message`; the first `summarize`
+// elements of each tensor, in brackets. A single string with `plain` is written as it is.
 struct PrintAttrs {
   std::string message;
   int64_t summarize = 3;

@@ -1,8 +1,8 @@
-// Control flow and state: ops that the executor itself carries out, on functions of the Module and
-// on the model's variables. No device has a kernel for them.
+// Control flow and state: ops that the executor itself executes, on functions of the Module and on
+// the model's variables. No device has a kernel for them.
 //
-// The facts of their outputs are declared in an attribute, as text ("f32[?,3]"), since inference of
-// one node cannot look into functions; the importer has imported those before it adds the node.
+// An attribute declares the facts of their outputs as text ("f32[?,3]"), since inference of one
+// node cannot examine functions; the importer imports those before it adds the node.
 #pragma once
 
 #include <span>
@@ -11,9 +11,9 @@
 
 namespace oncilla {
 
-// selector[], arguments.. -> the results of one branch, which takes the arguments. A bool chooses
-// branch 0 when true and 1 when false; an integer chooses by number, the last one when it is out of
-// range.
+// selector[], arguments.. -> the results of one branch, which takes the arguments. A bool selects
+// branch 0 when true and 1 when false; an integer selects by index, the last branch when it is out
+// of range.
 struct IfAttrs {
   std::vector<std::string> branches;  // names of functions
   std::vector<std::string> outputs;
@@ -23,8 +23,8 @@ struct IfAttrs {
   }
 };
 
-// values.. -> values..: body takes the values and gives as many; it runs while cond, which takes
-// the same and gives one bool[], says so.
+// values.. -> values..: body maps the values to new ones; it is repeated while cond, which takes
+// the values and returns one bool[], is true.
 struct WhileAttrs {
   std::string cond;
   std::string body;

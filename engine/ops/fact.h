@@ -1,8 +1,8 @@
 // Fact: what is known about one value before it is computed: kind, dtype, shape and, where known,
 // the value itself or some of its integers.
 //
-// Values flow through inference, so that chains such as Shape -> Slice -> Concat -> Reshape are
-// settled while planning and never reach a device.
+// Values are propagated by inference, so that chains such as Shape -> Slice -> Concat -> Reshape
+// are folded while planning and never reach a device.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace oncilla {
 
-// A string tensor is a kTensor of dtype kString and lives on the host. kAbsent is an optional
-// input that is not given. Of a kList, dtype and shape are the elements'.
+// A string tensor is a kTensor of dtype kString and exists on the host only. kAbsent is an optional
+// input that is not given. For a kList, dtype and shape are those of its elements.
 enum class ValueKind : uint8_t { kTensor, kList, kOptional, kResource, kAbsent };
 
 struct Fact {
@@ -22,8 +22,9 @@ struct Fact {
   PartialShape shape;
   // The whole value, when known (valid()).
   Tensor value;
-  // The value is the same for every run. A kernel gets such an input as PackingFor laid it out, and
-  // must decide by this flag, not by `value`: a large constant's bytes are let go once packed.
+  // Whether the value is the same in every run. A kernel gets such an input as PackingFor laid it
+  // out, and must test this flag, not `value`: the bytes of a large constant are dropped once it is
+  // packed.
   bool constant = false;
   // For integer tensors of rank 0 or 1 whose elements are partly known: one Dim per element.
   // Dims of unknown elements may carry a name, so that a reshape back to [batch, ...] keeps it.
@@ -41,7 +42,7 @@ struct Fact {
     fact.kind = ValueKind::kList;
     return fact;
   }
-  // What a tensor or a list is, without its contents.
+  // The type of a tensor or list, without its contents.
   static Fact Of(const Tensor& value);
   static Fact Constant(Tensor value) {
     Fact fact = Of(value);
@@ -55,29 +56,30 @@ struct Fact {
     return fact;
   }
 
-  // The type alone, as a value that changes has it: nothing of its contents.
+  // The type alone, for a value that changes.
   Fact WithoutContents() const {
     return kind == ValueKind::kList ? List(dtype, shape) : Of(dtype, shape);
   }
 
   bool absent() const { return kind == ValueKind::kAbsent; }
   bool has_value() const { return value.valid(); }
-  // Dtype and every size are known: the value can be given memory.
+  // Whether dtype and every size are known, so that memory can be allocated for the value.
   bool fixed() const { return kind == ValueKind::kTensor && shape.known(); }
   TensorDesc desc() const { return {dtype, shape.ToShape()}; }
 };
 using Facts = std::vector<Fact>;
 std::ostream& operator<<(std::ostream& out, const Fact& fact);  // f32[batch,3], list<f32[...]>
-// The same, read back: a tensor's or a list's. InvalidArgument for anything else.
+// Parses that text for a tensor or a list. InvalidArgument for anything else.
 Result<Fact> ParseFact(std::string_view text);
-// The type of a tensor or a list as an attribute states it: names of sizes, which mean nothing
+// The type of a tensor or a list as an attribute declares it: names of sizes, which have no meaning
 // outside their graph, become '?'.
 std::string DeclaredType(const Fact& fact);
 
 // The most elements that KnownInts() reads and that value propagation carries.
 inline constexpr int64_t kMaxKnownInts = 4096;
 
-// The integers of a fact of rank 0 or 1, each known or not; nothing when not even their number is.
+// The integers of a fact of rank 0 or 1, each known or not; nothing if not even their number is
+// known.
 std::optional<std::vector<Dim>> KnownInts(const Fact& fact);
 // The same when all are known. `what` names the input in the failure ("shape").
 Result<std::vector<int64_t>> NeedInts(const Fact& fact, std::string_view what);

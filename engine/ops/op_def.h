@@ -20,8 +20,8 @@ struct OpDef {
   std::string_view name;
   OpTraits traits;
   // Facts of the outputs from attributes and the facts of the inputs. Must accept partly known
-  // facts, and refuse with InvalidArgument what can never be right. Known values need not be
-  // computed here when all inputs are known: planning runs the CPU kernel for that.
+  // facts, and refuse with InvalidArgument what is never valid. It need not compute values when all
+  // inputs are known: planning runs the CPU kernel for that.
   Result<Facts> (*infer)(const AttrMap&, std::span<const Fact>);
   // Elementwise ops: their row in the table of expressions (see elementwise.h), else null.
   const struct ElementwiseRow* elementwise = nullptr;
@@ -34,7 +34,7 @@ template <class R, class A, class... Rest>
 struct FirstArg<R (*)(A, Rest...)> {
   using type = std::remove_cvref_t<A>;
 };
-// The attribute struct that a typed function takes first.
+// The attribute struct that is the first parameter of a typed function.
 template <auto F>
 using AttrsOf = typename FirstArg<decltype(F)>::type;
 
@@ -50,8 +50,8 @@ constexpr OpDef Op(std::string_view name, OpTraits traits) {
   return {name, traits, &internal::InferErased<Infer>};
 }
 
-// One node seen from outside: all that inference, placement and kernels may look at. Facts of plan
-// inputs carry their values; when a kernel is prepared every fact is fixed().
+// One node in isolation: all that inference, placement and kernels may use. Facts of plan inputs
+// have values; when a kernel is prepared every fact is fixed().
 struct NodeView {
   const OpDef* op = nullptr;
   const AttrMap* attrs = nullptr;

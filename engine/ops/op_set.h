@@ -12,7 +12,8 @@
 
 namespace oncilla {
 
-// The tables of the families (engine/ops/families.inc), each at the end of its family's file.
+// The tables of the families (engine/ops/families.inc), each defined at the end of its family's
+// file.
 #define FAMILY_own(word) std::span<const OpDef> word##Ops();
 #define FAMILY_none(word)
 #define FAMILY(word, ops, cpu, opencl) FAMILY_##ops(word)
@@ -25,7 +26,7 @@ class OpSet {
   // The built-in families, listed in families.inc.
   static std::shared_ptr<const OpSet> Builtin();
 
-  // Null when there is no such op.
+  // Null if there is no such op.
   const OpDef* Find(std::string_view name) const;
   std::span<const OpDef* const> ops() const { return ops_; }
 

@@ -1,4 +1,4 @@
-// MinCut: the cheapest assignment of many things to two sides.
+// MinCut: assigns things to two sides at the least cost.
 //
 // A cost is paid when one thing is on side 0 and another on side 1. Solved as a maximum flow
 // (Dinic's algorithm: shortest augmenting paths, found in layers).

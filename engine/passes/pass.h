@@ -23,15 +23,15 @@ struct PassContext {
   int64_t max_folded_bytes = int64_t{1} << 28;
   // The functions that control flow calls, as imported; none are known when null.
   const std::map<std::string, Graph>* functions = nullptr;
-  // For each node the device that it is wanted on, "" where none is: equal nodes that are wanted on
-  // different devices stay apart. Nothing is wanted when null.
+  // For each node the requested device, "" for none: equal nodes that are requested on different
+  // devices are not merged. Null: nothing is requested.
   std::function<std::vector<std::string>(const Graph& graph)> wanted = nullptr;
-  // What is to be stored in 16 bits, and what came of it (precision.h); nothing when null.
+  // What to store in 16 bits, and the report on it (precision.h); null: nothing.
   const StorageRequest* storage = nullptr;
   PrecisionReport* precision = nullptr;
 };
 
-// Describes changes in `patch`, made for `graph`. An empty patch means nothing to do.
+// Describes changes in `patch`, which was made for `graph`. An empty patch means no change.
 using PassFunction = Status (*)(const Graph& graph, const PassContext& context, Patch& patch);
 
 struct Pass {
@@ -39,7 +39,7 @@ struct Pass {
   PassFunction run;
 };
 
-// Each in a file of its own name, those of quantised networks in integers/.
+// Each is in a file of its own name, those for quantised networks in integers/.
 Status LowerBatchNorm(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldScales(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldScalesAhead(const Graph& graph, const PassContext& context, Patch& patch);
@@ -72,8 +72,8 @@ Status FuseElementwise(const Graph& graph, const PassContext& context, Patch& pa
 Status Simplify(const Graph& graph, const PassContext& context, Patch& patch);
 Status SimplifyLists(const Graph& graph, const PassContext& context, Patch& patch);
 
-// Passes before placement; after it (fusions inside one device's part); behind those what stores 16
-// bits, once; and last, what takes whatever the fusions before it have left.
+// Passes before placement; after it (fusions within one device's part); then the pass that stores
+// values in 16 bits, once; and last, elementwise fusion of what the earlier fusions have left.
 std::span<const Pass> GraphPasses();
 std::span<const Pass> DevicePasses();
 std::span<const Pass> NarrowingPasses();
@@ -86,11 +86,11 @@ struct PipelineOptions {
   bool verify = false;
   // Called with the graph after each pass that changed it, for inspect and golden tests.
   GraphObserver observe;
-  // Each round ends with less to do; the bound only guards against two passes undoing each other.
+  // Each round leaves less to do; the bound only guards against two passes undoing each other.
   int max_rounds = 32;
 };
 
-// Runs the passes in order, all of them again while any changes something.
+// Runs the passes in order, and repeats them all as long as any changes something.
 Result<Graph> RunPasses(Graph graph, std::span<const Pass> passes, const PassContext& context,
                         const PipelineOptions& options);
 

@@ -1,5 +1,5 @@
 // Mixed precision: values are stored in 16 bits where that does little harm, and computed in 32.
-// The options, and the report of what was stored how. docs/precision.md describes it for users.
+// Options, and the report on what was stored how. docs/precision.md describes it for users.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +67,7 @@ std::vector<std::pair<std::string, int>> Reasons(const PrecisionReport& report);
 // The options, with what is needed to match their lists.
 struct StorageRequest {
   PrecisionOptions options = {};
-  std::shared_ptr<const SourceNodes> sources = nullptr;  // null: nothing is known
+  std::shared_ptr<const SourceNodes> sources = nullptr;  // null: unknown
 };
 
 // Why an op keeps f32; empty when it may store 16 bits.

@@ -1,5 +1,6 @@
 // Which nodes can compute on reordered axes: the same result, with its axes in another order, from
-// inputs in that order. An elementwise op needs nothing for it, others a changed axis or list.
+// inputs in that order. An elementwise op can do so as it is; others need a changed axis attribute
+// or list.
 #pragma once
 
 #include <optional>

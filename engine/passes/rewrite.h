@@ -1,4 +1,4 @@
-// Small queries on a graph that several passes share.
+// Small queries on a graph, shared by passes.
 #pragma once
 
 #include <span>

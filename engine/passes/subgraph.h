@@ -1,6 +1,6 @@
-// Subgraphs with a single entry and a single exit, for passes that recognise a function however it
-// was written: they compute the subgraph on chosen numbers and compare the results with those of a
-// known op.
+// Subgraphs with a single entry and a single exit, for passes that recognise a function whichever
+// nodes compute it: they evaluate the subgraph on chosen numbers and compare the results with those
+// of a known op.
 #pragma once
 
 #include <functional>
@@ -19,14 +19,14 @@ struct Subgraph {
   std::set<uint32_t> nodes;  // indices, in graph order
 };
 
-// The subgraphs that end in `exit`, smallest first: of at most `max_nodes` nodes that all `belong`,
-// and whose results nobody else reads.
+// The subgraphs that end in `exit`, smallest first: of at most `max_nodes` nodes, for all of which
+// `belongs` is true, and whose results no other node reads.
 std::vector<Subgraph> SubgraphsBefore(const Graph& graph, const Uses& uses, ValueId exit,
                                       const std::function<bool(const Node&)>& belongs,
                                       size_t max_nodes);
 
 // Computes `wanted` from the values `given` (by index), which may have any shapes that the nodes
-// accept; constants are known. InvalidArgument when further values would be needed.
+// accept; constants need not be given. InvalidArgument when further values are needed.
 Result<std::vector<Tensor>> ComputeValues(const Graph& graph, std::map<uint32_t, Tensor> given,
                                           std::span<const ValueId> wanted, Device& cpu);
 

@@ -1,4 +1,5 @@
-// DeviceName: TensorFlow's device names, whole: /job:J/replica:N/task:N/device:TYPE:ID.
+// DeviceName: a complete or partial device name of TensorFlow:
+// /job:J/replica:N/task:N/device:TYPE:ID.
 //
 // A name is a pattern: any component may be missing, which stands for "any". Components come in any
 // order, the last of a kind wins, `*` is the same as missing. Short forms are /cpu:0 and /GPU:1;
@@ -25,7 +26,7 @@ struct DeviceName {
 
   // "" and "/" are valid and empty. InvalidArgument says what was expected where.
   static Result<DeviceName> Parse(std::string_view text);
-  // What a local session calls its devices: /job:localhost/replica:0/task:0/device:GPU:0.
+  // The name of a device in a local session: /job:localhost/replica:0/task:0/device:GPU:0.
   static DeviceName Local(std::string type, int id);
 
   bool empty() const { return *this == DeviceName(); }
@@ -39,20 +40,20 @@ struct DeviceName {
 };
 std::ostream& operator<<(std::ostream& out, const DeviceName& name);
 
-// "GPU:0" of a long name, as people read it; what has no type in it stays as it is.
+// The short form of a long name, "GPU:0", for messages; a name without a type stays as it is.
 std::string ShortDeviceName(std::string_view name);
 
-// Every component that `general` sets is set, and equal, in `specific`.
+// Whether `specific` has the same value for every component that `general` sets.
 bool IsSpecification(const DeviceName& general, const DeviceName& specific);
 // `device` is complete and `pattern` matches it.
 bool IsCompleteSpecification(const DeviceName& pattern, const DeviceName& device);
-// No component is set to different values in both.
+// Whether no component is set to different values in both.
 bool Compatible(const DeviceName& a, const DeviceName& b);
 
-// What to do where type or id differ. Job, replica and task must not differ in any mode.
+// What to do when type or id differ. Job, replica and task must be equal in any mode.
 enum class MergeMode {
   kStrict,    // an error
-  kSoft,      // types differ: neither type nor id stays; ids differ: the id does not stay
+  kSoft,      // types differ: both type and id are cleared; ids differ: the id is cleared
   kOverride,  // the other's value wins
 };
 // Adds the components of `other` to `target`; on an error `target` may have taken some of them.

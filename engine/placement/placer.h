@@ -1,5 +1,5 @@
-// Place: which device runs which node, and why not the others. A pure function of the graph and of
-// what the devices say they can run.
+// Place: decides which device runs each node, and records why. A pure function of the graph and of
+// what the devices report that they can run.
 #pragma once
 
 #include <span>
@@ -12,18 +12,18 @@
 
 namespace oncilla {
 
-// Why a node runs where it does. Only kUnsupported is a fallback: the others are intended, and
-// `strict` lets them pass.
+// Why a node runs where it does. Only kUnsupported is a fallback; the others are intended, and
+// `strict` allows them.
 enum class PlacementReason {
   kPreferred,    // the device asked for, or the only one
-  kShapes,       // shape arithmetic, settled while planning or small enough for the host
+  kShapes,       // shape arithmetic, folded while planning or small enough for the host
   kHostOnly,     // strings, or a size that depends on data
   kUnsupported,  // the preferred device refused
-  kSmall,        // the function of a loop or branch, too small to be worth copies
-  kStored,       // the model says so
-  kRequested,    // the program says so
-  kColocated,    // it belongs to a node that runs there
-  kRelaxed,      // model or program say otherwise, which cannot be followed
+  kSmall,        // in the function of a loop or branch that is too small to be worth copies
+  kStored,       // the model stores this device
+  kRequested,    // the program requested it
+  kColocated,    // in the colocation group of a node that runs there
+  kRelaxed,      // the model or the program asks for another device, which cannot be used
 };
 std::string_view Name(PlacementReason reason);
 
@@ -32,7 +32,8 @@ struct NodePlacement {
   std::string op;
   int device = 0;
   PlacementReason reason = PlacementReason::kPreferred;
-  // The refusal, for kUnsupported and kRelaxed; else what was stored or asked for, or with whom.
+  // The refusal, for kUnsupported and kRelaxed; else the stored or requested device, or the other
+  // node.
   std::string detail;
 };
 
@@ -40,9 +41,9 @@ struct PlacementReport {
   std::vector<std::string> devices;  // full names, as indexed by NodePlacement::device
   std::vector<NodePlacement> nodes;  // in the order of the graph
 
-  // Refusals by their text, with how many nodes met them, most frequent first.
+  // Refusals by their text, with the number of nodes, most frequent first.
   std::vector<std::pair<std::string, int>> Refusals() const;
-  // The same of stored devices and requests that were not followed.
+  // The same for stored devices and requests that were not followed.
   std::vector<std::pair<std::string, int>> Relaxed() const;
   int CountOn(int device) const;
 };
@@ -50,25 +51,26 @@ struct PlacementReport {
 std::string Print(const PlacementReport& report);
 
 struct PlacementOptions {
-  int preferred = 0;         // index into devices
-  bool strict = false;       // refuse instead of falling back, or instead of relaxing a request
-  // Nodes that may fall back even so: patterns of names, or "op:" and an op (graph/names_node.h).
+  int preferred = 0;    // index into devices
+  bool strict = false;  // refuse instead of falling back, or instead of relaxing a request
+  // Nodes that may fall back even if `strict`: patterns of names, or "op:" and an op
+  // (graph/names_node.h).
   std::vector<std::string> strict_except = {};
-  bool stored_hard = false;  // refuse what is stored and cannot be followed, instead of relaxing it
-  // The graph is a function with so little work that it belongs on the CPU as a whole.
+  bool stored_hard = false;  // refuse a stored device that cannot be used, instead of relaxing it
+  // The graph is a function with so little work that all of it is placed on the CPU.
   bool small = false;
   WishOptions wishes = {};
 };
 
-// Devices[0] is the CPU. Sets every node's device in `graph`.
+// `devices[0]` is the CPU. Sets every node's device in `graph`.
 Result<PlacementReport> Place(Graph& graph, std::span<Device* const> devices,
                               std::span<const std::string> device_names,
                               const PlacementOptions& options);
 
-// Nodes that only compute sizes: everything they lead to ends in plan inputs of others.
+// Per node, whether it only computes sizes: all its results are used in plan inputs only.
 std::vector<bool> ShapeArithmetic(const Graph& graph);
 
-// True when the node works on host tensors wherever it is placed.
+// Whether the node works on host tensors wherever it is placed.
 bool RunsOnHost(const Graph& graph, const Node& node);
 
 }  // namespace oncilla

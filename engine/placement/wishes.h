@@ -1,8 +1,8 @@
 // Wishes: the requested device of each node, from the program's requests, from devices stored in
-// the model and from colocation groups. Whether a wish can be met is decided elsewhere (placer.h).
+// the model and from colocation groups. placer.h decides whether it can be used.
 //
-// What was asked for last wins, also over what is stored. A request that names a weight (a constant
-// or a variable) is one for the nodes that read it. Nodes of one group follow the member that has a
+// A later request overrides earlier ones and stored devices. A request for a weight (a constant or
+// a variable) is one for the nodes that read it. Nodes of one group follow the member that has a
 // wish.
 #pragma once
 
@@ -19,10 +19,10 @@
 
 namespace oncilla {
 
-// A node, as a rule is asked about it.
+// A node, as passed to a rule.
 struct NodeInQuestion {
   std::string_view name;    // in the source model
-  std::string_view op;      // in the words of the model's format
+  std::string_view op;      // the op type in the model's format
   std::string_view device;  // the stored one, or ""
 };
 
@@ -31,9 +31,9 @@ struct PlacementRequest {
   std::string nodes = "*";
   // The op's type in the model's format ("Conv2D") or the canonical one ("Conv"); empty: any.
   std::string op = {};
-  // A device name, whole or partial; empty takes back what was asked for before.
+  // A device name, complete or partial; empty withdraws earlier requests.
   std::string device = {};
-  // Asked instead, where there is one; "" means no opinion. Must be thread-safe.
+  // Called instead of using `device`, if set; "" means no request. Must be thread-safe.
   std::function<std::string(const NodeInQuestion&)> rule = nullptr;
 };
 // "nodes 'conv*' of type Conv2D".
@@ -42,15 +42,15 @@ std::string Describe(const PlacementRequest& request);
 struct Wish {
   enum Origin { kNone, kStored, kRequested, kColocated };
   Origin origin = kNone;
-  std::string device;  // a device name, whole or partial, as it was spelled
-  std::string why;     // "nodes 'conv*'"; of kColocated the other member
+  std::string device;  // a device name, complete or partial, as it was spelled
+  std::string why;     // "nodes 'conv*'"; for kColocated the other member
 };
 
 struct WishOptions {
   std::shared_ptr<const SourceNodes> sources = nullptr;  // null: nothing is known
   bool follow_stored = false;
-  // Refuse members of one group that ask for different devices, in TensorFlow's words; otherwise
-  // each goes its own way.
+  // Refuse members of one group that request different devices, with TensorFlow's message;
+  // otherwise each follows its own wish.
   bool strict_groups = false;
   std::shared_ptr<const std::vector<PlacementRequest>> requests = nullptr;  // null: none
 };
@@ -58,8 +58,8 @@ struct WishOptions {
 // One per node of the graph.
 Result<std::vector<Wish>> GatherWishes(const Graph& graph, const WishOptions& options);
 
-// For each request that means no node of the graphs, none of the sources and no weight that the
-// graphs read: "nodes 'cnv1' match no node; did you mean 'conv1'?". In the requests' order.
+// A message for each request that matches no node of the graphs or sources and no weight that the
+// graphs read: "nodes 'cnv1' match no node; did you mean 'conv1'?". In the order of the requests.
 std::vector<std::string> UnmatchedRequests(std::span<const Graph* const> graphs,
                                            const WishOptions& options);
 

@@ -1,4 +1,4 @@
-// One record of comma-separated values (RFC 4180 with any separator), cut into fields.
+// Splits one record of comma-separated values (RFC 4180 with any separator) into fields.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace oncilla {
 
-// Quoted fields may hold the separator and, doubled, quotes; without `quotes` a quote is a
-// character like others. InvalidArgument where quotes stand wrong.
+// Quoted fields may contain the separator and, doubled, quotes; without `quotes` a quote is an
+// ordinary character. InvalidArgument for misplaced quotes.
 Result<std::vector<std::string>> SplitCsv(std::string_view record, char separator, bool quotes);
 
 }  // namespace oncilla

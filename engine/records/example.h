@@ -1,7 +1,7 @@
-// tensorflow.Example, a map from names to lists of values, as views into its bytes.
+// tensorflow.Example, a map from names to lists of values, as views into its serialized bytes.
 //
-// Fields after TensorFlow's example.proto and feature.proto. A name that stands there twice counts
-// with its last value, as protobuf's maps do.
+// Fields follow TensorFlow's example.proto and feature.proto. If a name occurs twice, its last
+// value counts, as in protobuf's maps.
 #pragma once
 
 #include <map>
@@ -28,10 +28,10 @@ struct Feature {
 
 using Example = std::map<std::string_view, Feature>;
 
-// InvalidArgument when the bytes are no Example.
+// InvalidArgument when the bytes are not an Example.
 Result<Example> ReadExample(std::string_view bytes);
 
-// tensorflow.SequenceExample: features of the whole, and lists of them, one for each step.
+// tensorflow.SequenceExample: features of the whole sequence, and lists with one feature per step.
 struct SequenceExample {
   Example context;
   std::map<std::string_view, std::vector<Feature>> lists;

@@ -1,4 +1,4 @@
-// Compressed text: zlib's and gzip's containers of deflate.
+// Decompresses deflate streams in zlib's and gzip's containers.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace oncilla {
 
-// What was compressed. A gzip file may have several members, one behind the other; behind a zlib
-// stream nothing is read. Damage, also an early end, is InvalidArgument; the result is counted as
-// memory of the work at hand while it grows.
+// The decompressed bytes. A gzip file may have several members in sequence; bytes after a zlib
+// stream are ignored. InvalidArgument for damaged or truncated input; the result is counted as
+// memory of the current work while it grows.
 Result<std::string> Inflate(std::string_view bytes, bool gzip);
 
 }  // namespace oncilla

@@ -1,5 +1,5 @@
-// Fields of a protobuf message, with the form on the wire checked: protozero takes what stands
-// there for what is asked for.
+// Fields of a protobuf message with a check of their wire types, which protozero leaves to the
+// caller.
 #pragma once
 
 #define PROTOZERO_USE_VIEW std::string_view
@@ -11,7 +11,7 @@ namespace oncilla::records {
 
 using Reader = protozero::pbf_reader;
 
-// Throws what protozero throws of damaged messages.
+// Throws protozero's exception for damaged messages if the field has another wire type.
 inline void Require(const Reader& message, protozero::pbf_wire_type type) {
   if (!message.has_wire_type(type)) throw protozero::unknown_pbf_wire_type_exception();
 }

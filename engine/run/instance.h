@@ -42,7 +42,7 @@ struct TraceSpan {
   bool by_device = false;  // begin and end are the driver's own stamps
 };
 
-// A device's pool at a moment, for traces.
+// The state of a device's pool at one moment, for traces.
 struct PoolSample {
   std::string device;
   int64_t at_ns = 0;

@@ -1,5 +1,5 @@
-// RunProfile: the clocks of one run of an instance. It notes what is submitted and when, and at the
-// end tells steps, copies and waits on the host's clock (RunStats). Without a profile it does
+// RunProfile: the clocks of one run of an instance. It records what is submitted and when, and at
+// the end reports steps, copies and waits on the host's clock (RunStats). Without profiling it does
 // nothing.
 #pragma once
 
@@ -16,16 +16,16 @@ class RunProfile {
   RunProfile(const Plan& plan, std::span<Device* const> devices, const RunControl& control)
       : plan_(plan), devices_(devices), control_(control), known_done_ns_(devices.size()) {}
 
-  // The host's clock in nanoseconds; 0 where nobody asked for a profile.
+  // The host's clock in nanoseconds; 0 when not profiling.
   int64_t Now() const;
   // `asked_ns`: Now() before the submission. The piece must outlive the profile.
   void OnTransfer(int device, const EventPtr& event, int64_t asked_ns, std::span<const Upload> up,
                   std::span<const Download> down);
   void OnPiece(int device, const Piece& piece, const EventPtr& event, int64_t asked_ns);
-  // A wait for the device, which began then, is over.
+  // Records that a wait for the device, which began at `begin_ns`, has ended.
   void OnWaited(int device, int64_t begin_ns);
 
-  // Once all is done.
+  // To be called once, when all work is done.
   void ReportTo(RunStats& stats) const;
 
  private:
@@ -36,7 +36,7 @@ class RunProfile {
     EventPtr event;
     int64_t asked_ns = 0;
     int64_t up_bytes = 0, down_bytes = 0;
-    int up_count = 0;  // steps of the event's times from there on are copies out
+    int up_count = 0;  // in the event's times, steps from this index on are downloads
   };
 
   int64_t ClockShift(int device) const;

@@ -30,7 +30,7 @@ class VariableStore {
   // The bytes of all values, elements of lists included.
   int64_t bytes() const;
   void Clear();
-  // Counts the bytes of the values there, from now on. To be called before there are any.
+  // Counts the bytes of all values on `held` from now on. To be called before there are any values.
   void CountOn(HeldMemory held);
   std::vector<std::pair<std::string, Tensor>> Values() const;
 

@@ -1,7 +1,7 @@
-// Callable: a run whose names are settled once. Feeds go in by position, results come out by
-// position, on the host or on devices; nothing is looked up per call.
+// Callable: a run whose names are resolved once. Feeds and results are identified by position, on
+// the host or on devices; no name is looked up per call.
 //
-// It keeps the model's object, not its memory: once that is unloaded, calls fail with
+// It keeps the model's object alive, not its memory: once the model is unloaded, calls fail with
 // FailedPrecondition. Thread-safe: calls may overlap.
 #pragma once
 
@@ -27,36 +27,36 @@ struct CallableOptions {
 struct CallOptions {
   std::chrono::milliseconds timeout{0};  // 0: none
   CancellationToken cancel = {};
-  RunStats* stats = nullptr;  // gets what the call cost
-  // Per output, memory of the application's (DeviceLink::Wrap) that is to have it; invalid: none;
-  // empty: none at all. What the device computes is written there at once, unless the run may end
-  // early or a feed lies there too; what else there is, is copied there at the end. After a failure
-  // the contents are anything.
+  RunStats* stats = nullptr;  // receives the cost of the call
+  // Per output, memory of the application (DeviceLink::Wrap) for the result; invalid: none for this
+  // output; empty: none at all. A result that the device computes is written there directly, unless
+  // the run may end early or a feed uses the same memory; any other is copied there at the end.
+  // After a failure the contents are undefined.
   std::span<const DeviceTensor> into = {};
 };
 
 class Callable {
  public:
-  // Names that are not there, and feeds that are missing, are refused now; what nothing needs may
-  // be fed and is ignored. Where the graph cannot be made for any feeds of these names (a function
-  // that is chosen by its arguments, an op that needs a rank), each call finds the one for what it
-  // is given, and a model that is not supported is refused by the first.
+  // NotFound for unknown names, InvalidArgument for missing feeds; feeds that are not needed are
+  // accepted and ignored. Some graphs cannot be made from names alone (a function that is chosen by
+  // its arguments, an op that needs a rank): then each call finds the graph for its feeds, and the
+  // first call reports a model that is not supported.
   static Result<std::shared_ptr<Callable>> Create(std::shared_ptr<Model> model,
                                                   CallableOptions options);
   ~Callable();
 
-  // A feed may be a tensor of the host or on any device of the session, from call to call, or a
-  // sequence.
+  // A feed may be a host tensor, a tensor on any device of the session, or a sequence; this may
+  // differ from call to call.
   Result<std::vector<RunValue>> Run(std::span<const RunValue> feeds,
                                     const CallOptions& options = {});
 
-  // Enqueues the run on a queue of the application's and waits for nothing (run/enqueue.h):
-  // feeds by position, a tensor to write to for each output, events to begin after.
+  // Enqueues the run on a queue of the application without waiting (run/enqueue.h): feeds by
+  // position, a tensor for each output, events after which the run begins.
   Result<EnqueuedRun> Enqueue(void* queue, std::span<const RunValue> feeds,
                               std::span<const DeviceTensor> into, std::span<void* const> wait_for,
                               bool profile = false);
 
-  // Per feed, the device that it is best put on beforehand (DeviceLink::Write); null: the host.
+  // Per feed, the device to which it is best copied beforehand (DeviceLink::Write); null: the host.
   Result<std::vector<std::shared_ptr<DeviceLink>>> FeedLinks();
 
   const CallableOptions& options() const { return options_; }
@@ -67,12 +67,12 @@ class Callable {
  private:
   using Bound = CallableState::Bound;
   Callable(std::shared_ptr<Model> model, CallableOptions options);
-  // For any feeds of these names.
+  // The binding for any feeds of these names.
   Result<std::shared_ptr<const Bound>> Bind(const RunControl& control);
   Result<std::shared_ptr<const Bound>> BoundTo(std::shared_ptr<Executor> executor) const;
   Result<std::shared_ptr<const Bound>> BoundFor(std::span<const RunValue> feeds,
                                                 const RunControl& control);
-  // Does `work` with what serves these feeds: what is bound to any, else to them alone.
+  // Calls `work` with the binding for these feeds: the one for any feeds, else one for them alone.
   template <class Given, class Work>
   Result<Given> WithBound(std::span<const RunValue> feeds, const RunControl& control,
                           const Work& work);

@@ -10,15 +10,15 @@
 
 namespace oncilla {
 
-// Changes in `options` what the configuration sets. Its content tells its form: JSON begins with
-// '{'; text in the text format of protocol buffers is TensorFlow's ConfigProto when it has fields
-// that only that message has; binary data are a serialized ConfigProto. Each of its settings that
-// the engine has no use for gets an entry in `notes`. InvalidArgument names line, column and field;
+// Changes the options that the configuration sets. The form is detected by content: JSON begins
+// with '{'; protocol buffers' text format is read as TensorFlow's ConfigProto if it has fields that
+// only that message has; binary data are a serialized ConfigProto. Each of its settings that does
+// not apply to the engine gets an entry in `notes`. InvalidArgument names line, column and field;
 // `options` is then unchanged.
 Status ReadSessionConfig(std::string_view bytes, SessionOptions& options,
                          std::vector<std::string>& notes);
 
-// Everything that is not the default, readable by ReadSessionConfig.
+// All options that differ from their defaults, in a form that ReadSessionConfig reads.
 std::string PrintSessionConfig(const SessionOptions& options, TextForm form);
 
 }  // namespace oncilla

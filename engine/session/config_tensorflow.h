@@ -10,13 +10,13 @@
 
 namespace oncilla {
 
-// A serialized ConfigProto. InvalidArgument when the bytes are none.
+// Parses a serialized ConfigProto. InvalidArgument for other bytes.
 Result<TextTree> ReadConfigProto(std::string_view bytes);
-// The text of a configuration is that of a ConfigProto: it has members that only that one has.
+// Whether the text of a configuration is a ConfigProto: it has members that only a ConfigProto has.
 bool IsConfigProto(const TextTree& text);
 
-// Changes in `options` what the ConfigProto sets. What it sets and the engine has no use for is
-// told in `notes`, one each. InvalidArgument for values out of range and, in text, for unknown
+// Changes the options that the ConfigProto sets. Each setting that does not apply to the engine
+// gets an entry in `notes`. InvalidArgument for values out of range and, in text, for unknown
 // names.
 Status ApplyConfigProto(const TextTree& config, SessionOptions& options,
                         std::vector<std::string>& notes);

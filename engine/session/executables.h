@@ -1,8 +1,9 @@
-// Executables: what a model has compiled, by the names that runs asked for and the device that they
-// prefer, with the weights that those graphs read. Thread-safe.
+// Executables: a model's compiled graphs, by the names of feeds and fetches and the preferred
+// device, with the weights that those graphs read. Thread-safe.
 //
-// One graph is compiled at a time. Where nodes are placed, which variables change, and where
-// weights lie is settled here; a change drops the graphs, which the next runs make anew.
+// One graph is compiled at a time. The placement of nodes, the set of variables that change and the
+// location of weights are fixed here; changing one of them drops the graphs, and the next runs
+// compile them again.
 #pragma once
 
 #include <atomic>
@@ -24,14 +25,14 @@
 
 namespace oncilla {
 
-// What a model holds, piece by piece.
+// The parts of a model's memory.
 struct ModelMemory {
   std::vector<ConstantStore::Kept> constants;
   std::vector<std::pair<std::string, Tensor>> variables;
   std::vector<Executor::KeptPlan> plans;
 };
 
-// How often the three stages were entered, for tests and --json.
+// Counts of compiled graphs, plans, instances and uploads, for tests and --json.
 struct ModelCounters {
   int64_t graphs_compiled = 0;
   int64_t plans_made = 0;
@@ -42,8 +43,8 @@ struct ModelCounters {
   int64_t kernels_built = 0;  // programs, on OpenCL devices
 };
 
-// What a callable has bound to the model's graph as it is now. It is taken away when that graph is
-// dropped, and made anew by the next call.
+// A callable's binding to the model's current graph. It is removed when that graph is dropped, and
+// made again by the next call.
 struct CallableState {
   struct Bound {
     std::shared_ptr<Executor> executor;
@@ -54,9 +55,9 @@ struct CallableState {
   std::shared_ptr<const Bound> bound ABSL_GUARDED_BY(mutex);
 };
 
-// Whether a graph that cannot be made for any feeds may be made for what is known of some.
+// Whether a graph that cannot be imported for any feeds may be imported for specific ones.
 bool NeedsFeeds(const Status& imported);
-// Whether a run may have failed for lack of a graph for its feeds (Executables::FindNarrower).
+// Whether a run may have failed because the graph does not fit its feeds (see FindNarrower).
 bool NeedsNarrower(const Status& run);
 
 class Executables {
@@ -68,9 +69,9 @@ class Executables {
   // The facts of a run's feeds, in the order of their names.
   using FedFacts = std::function<Facts()>;
 
-  // The executor for these names, compiled now unless it is there. `observe` sees the graph after
-  // each stage, which is compiled anew for it. Where the graph cannot be made for any feeds, it is
-  // made for the ranks of `fed`, else for its shapes, else for its numbers too.
+  // The executor for these names; compiles it if there is none. `observe` sees the graph after each
+  // stage, and forces a new compilation. If the graph cannot be imported for any feeds, it is
+  // imported for the ranks in `fed`, else for its shapes, else for its numbers too.
   // FailedPrecondition, DeadlineExceeded or Cancelled when the run ends first; DataLoss when a file
   // of the model was changed since it was opened.
   Result<std::shared_ptr<Executor>> Find(const ImportRequest& request, int preferred,
@@ -78,32 +79,33 @@ class Executables {
                                          const GraphObserver& observe = nullptr,
                                          const FedFacts& fed = nullptr);
 
-  // Where the graph of `executor`, for any feeds of these names, cannot be planned for `feeds`,
-  // since it lacks what only some sizes or numbers need (groups of a convolution, axes of size one
-  // that stretch): one that is made for their shapes, else for their numbers too. `fed` are their
-  // facts, in the order of request.feeds. Null where that is not the reason or does not help, and
-  // once it did not kMostMisses times in a row: wrong feeds should not cost a compilation each.
+  // `executor`, whose graph is for any feeds of these names, may be unable to plan for `feeds`,
+  // because it lacks what only some sizes or numbers determine (groups of a convolution, axes of
+  // size one that are broadcast). Returns an executor for their shapes, else for their numbers too.
+  // `fed` are their facts, in the order of request.feeds. Null if that is not the reason or does
+  // not help, and after kMostMisses failed attempts in a row, so that wrong feeds do not cost a
+  // compilation each.
   std::shared_ptr<Executor> FindNarrower(const ImportRequest& request, int preferred,
                                          const RunControl& control, Executor& executor,
                                          std::span<const NamedRunValue> feeds, const Facts& fed,
                                          const GraphObserver& observe = nullptr);
 
-  // From the next run on nodes are placed as asked, besides what was asked for before.
+  // From the next run on places nodes as these requests say, in addition to earlier ones.
   void Place(std::vector<PlacementRequest> requests);
   void ClearPlacement();
-  // Moves weights together where they lie in more memory than they need (Session::Defragment).
+  // Compacts weights that are spread over more memory than they need (Session::Defragment).
   Status Repack(const RunControl& control);
-  // Lets go of plans' memory that no run holds; constants stay.
+  // Frees the memory of plans that no run uses; constants stay.
   void DropIdle();
 
-  // A callable whose executor goes with the others.
+  // Registers a callable, whose binding is removed when its executor is dropped.
   void AddCallable(const std::shared_ptr<CallableState>& callable);
 
-  // What the model remembers between runs: variables that some graph of it changes, and tables.
-  // Each is there from the first run, or Prepare, that needs it.
+  // The model's state between runs: variables that some graph of it changes, and tables. Each
+  // exists from the first run, or Prepare, that needs it.
   VariableStore& variables() { return variables_; }
-  // Assigns for the runs that begin later. To assign to a variable that no graph changes makes it
-  // one that changes, which costs the graphs that read it another compilation.
+  // Assigns for the runs that begin later. A variable that no graph changes thereby becomes one
+  // that changes, and the graphs that read it are compiled again.
   Status Assign(const std::string& variable, Tensor value);
   // DataLoss when a file of the model was changed since it was opened.
   Status FilesUnchanged() const;
@@ -112,20 +114,20 @@ class Executables {
   ModelCounters counters() const;
   ModelMemory memory() const;
 
-  // Gives everything back, to nobody's use: for the end of the model.
+  // Frees everything; the object cannot be used afterwards. For the end of the model.
   void Release(const DeviceCounter& count);
 
  private:
-  // An executor, by what was asked for and by what its graph really takes: requests that differ in
-  // inputs that nothing needs share one.
+  // An executor, found by the names requested and by those that its graph really uses: requests
+  // that differ only in unneeded inputs share one.
   struct Entry {
     std::vector<std::string> keys;  // the graph's own first
     std::shared_ptr<Executor> executor;
-    // To make it anew.
+    // To compile it again.
     ImportRequest request;
     int preferred = 0;
   };
-  // What a graph may rely on of the tensors that are fed, the least first.
+  // What a graph may assume about the feeds, in increasing order.
   enum class Known : uint8_t { kNames, kRanks, kShapes, kWholeNumbers, kNumbers };
   static Facts FactsOf(const Facts& fed, Known known);
   static std::string KeyOf(const ImportRequest& request);
@@ -134,7 +136,7 @@ class Executables {
   static constexpr int kMostMisses = 8;   // of FindNarrower in a row
   static constexpr size_t kMaxKeys = 16;  // per executor
 
-  // The same for what `request.fed` says.
+  // The same for the facts in `request.fed`.
   Result<std::shared_ptr<Executor>> FindFor(const ImportRequest& request, int preferred,
                                             const RunControl& control,
                                             const GraphObserver& observe = nullptr);
@@ -144,7 +146,7 @@ class Executables {
   Result<Module> Import(const ImportRequest& request, ImportRequest& taken);
   // OK where the request can be imported; nothing is compiled.
   Status TryImport(const ImportRequest& request, const RunControl& control);
-  // What importing and compiling may take: host memory, and the time of the run or of the caller.
+  // The limits of importing and compiling: host memory, and the time of the run or of the caller.
   WorkLimits LimitsFor(const RunControl& control) const;
   Result<std::shared_ptr<Executor>> Make(Module module, int preferred, const GraphObserver& observe,
                                          const RunControl& control)
@@ -160,10 +162,10 @@ class Executables {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
   Status PrepareVariables(const Module& module, const RunControl& control)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
-  // Drops the graphs that took these for constants.
+  // Drops the graphs that treated these resources as constants.
   void BecomeState(const std::vector<std::string>& resources);
   std::shared_ptr<ConstantStore> MakeConstants() const;
-  // Takes the callables' executors away.
+  // Removes the callables' references to executors.
   void ReleaseCallables();
   std::vector<std::shared_ptr<Executor>> All() const;
 
@@ -175,17 +177,17 @@ class Executables {
   const OwnerId owner_;
   Turns compiling_;      // taken before compile_mutex_ by runs, whose wait may end early
   Mutex compile_mutex_;  // taken before mutex_
-  // Per device in use when something was last compiled, of the model's own.
+  // The model's own, one per device that was in use when a graph was last compiled.
   std::vector<std::shared_ptr<Pool>> constant_pools_;
   std::shared_ptr<const std::vector<PlacementRequest>> requests_ ABSL_GUARDED_BY(compile_mutex_);
   VariableStore variables_;
   mutable Mutex mutex_;
-  // For the present placement; null once released. Executors keep a reference to theirs.
+  // For the current placement; null once released. Executors keep a reference to theirs.
   std::shared_ptr<ConstantStore> constants_ ABSL_GUARDED_BY(mutex_);
   int64_t graphs_compiled_ ABSL_GUARDED_BY(mutex_) = 0;
   std::list<Entry> executors_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   std::vector<std::weak_ptr<CallableState>> callables_ ABSL_GUARDED_BY(mutex_);
-  // How much must be known of what is fed, by names asked for, where names are not enough.
+  // How much must be known about the feeds, by requested names, where names are not enough.
   std::map<std::string, Known, std::less<>> known_ ABSL_GUARDED_BY(mutex_);
   std::atomic<int> narrower_misses_{0};
   std::set<std::string> state_ ABSL_GUARDED_BY(mutex_);  // resources that change

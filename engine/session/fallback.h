@@ -1,4 +1,4 @@
-// Fallback: what a failure means for a run that may go on with another device, and going on.
+// Fallback: decides which failures a run may retry on another device, and retries them.
 #pragma once
 
 #include <functional>
@@ -15,31 +15,33 @@
 
 namespace oncilla {
 
-// InvalidArgument, with near names, for an entry of the chain that is not a device name. The name
-// of an absent device is accepted.
+// InvalidArgument, with near names, for an entry of the chain that is not a device name. A device
+// that does not exist is accepted.
 Status CheckFallback(const FallbackPolicy& policy);
 
 FallbackPolicy FallbackOnAll(std::vector<std::string> chain);
 
-// Why a run failed, where another device could do better; nothing for what would fail everywhere.
+// The cause of a failure that another device might avoid; nothing for a failure that would occur on
+// any device.
 std::optional<FallbackCause> CauseOf(const Status& failure);
 
 class Session;
 
-// The runs of one model that may go on with other devices, and what they went on with. Thread-safe.
+// Retries of one model's runs, and the devices that earlier runs fell back to. Thread-safe.
 class Fallbacks {
  public:
-  // One attempt on a device. It sets `may_repeat` to false once something has changed that a second
+  // One attempt on a device. It sets `may_repeat` to false once it has changed state that a second
   // attempt would change again.
   using Attempt = std::function<Result<RunResult>(const std::string& device, bool& may_repeat)>;
 
-  // The request's run on its own device, and after failures that the policy names on those of its
-  // chain. What runs of one kind went on with because a device cannot do them is remembered: the
-  // next goes there at once, until the device has more room than it had then. Each new step is a
-  // warning in the log; `model` names the model there. The report lists the steps.
+  // Runs the request on its own device and, after failures that the policy names, on the devices of
+  // its chain. When runs of one kind fell back because a device cannot do them, that is remembered:
+  // the next ones use the later device at once, until the first device has more free memory than it
+  // had then. Each new step is logged as a warning that names the `model`. The report lists the
+  // steps.
   Result<RunResult> Run(Session& session, const std::string& model, const RunRequest& request,
                         const Attempt& attempt);
-  // Forgets what runs went on with: nodes are placed anew.
+  // Forgets the remembered devices: nodes are placed anew.
   void Forget();
 
  private:
@@ -49,7 +51,7 @@ class Fallbacks {
     std::vector<FallbackStep> steps;
     std::vector<std::pair<size_t, int64_t>> room;  // device and bytes
   };
-  // `known`: that this kind of run went on elsewhere before, which is told once.
+  // `known` is set if this kind of run fell back before, which is logged only once.
   std::optional<Settled> Find(Session& session, const std::string& key, bool& known) const;
   void Settle(const std::string& key, Settled settled);
 

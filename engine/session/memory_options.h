@@ -1,4 +1,5 @@
-// How much of a device a session may take, and when: part of SessionOptions.
+// How much of a device's memory a session may use, and when it allocates it: part of
+// SessionOptions.
 #pragma once
 
 #include <chrono>
@@ -12,20 +13,20 @@
 namespace oncilla {
 
 // At most one form of the limit may be given, and one of the preallocation. If nothing is given,
-// the limit is nearly all of the device, and memory is taken as models need it.
+// the limit is nearly all of the device, and memory is allocated as models need it.
 struct DeviceMemoryOptions {
   int64_t limit_bytes = 0;
   double limit_fraction = 0;        // of the device's memory, in (0, 1]
-  int64_t free_minus_bytes = -1;    // what is free when the device is opened, less this
-  int64_t preallocate_bytes = 0;    // taken when the device is opened, given back by Trim
+  int64_t free_minus_bytes = -1;    // what is free when the device is opened, minus this
+  int64_t preallocate_bytes = 0;    // allocated when the device is opened, freed by Trim
   double preallocate_fraction = 0;  // of the limit, in (0, 1]; 1: all of it
-  int64_t reserve_bytes = 0;        // taken when the device is opened, and kept by Trim too
-  // The largest share of the pool's free bytes that may lie outside the largest free piece: above
-  // it, memory that no run holds is returned between runs. In (0, 1); 0: no such cap.
+  int64_t reserve_bytes = 0;        // allocated when the device is opened, and kept by Trim too
+  // The largest share of the pool's free bytes that may lie outside the largest free chunk: above
+  // it, memory that no run uses is freed between runs. In (0, 1); 0: no such limit.
   double fragmentation = 0;
-  // The schedule by which the session takes memory. 0: what is asked for, to size, which takes the
-  // least. Else in regions, the first of so many bytes, each further one larger by the factor up to
-  // the cap: fewer requests to a driver that is slow at them, at the price of memory that waits.
+  // How the session's pool grows. 0: by exactly what is requested, which takes the least memory.
+  // Otherwise by regions: the first of so many bytes, each further one larger by the factor up to
+  // the cap. That needs fewer allocations from a slow driver, at the price of unused memory.
   int64_t growth_first_bytes = 0;
   double growth_factor = 2;      // 1 to 16
   int64_t growth_cap_bytes = 0;  // 0: none
@@ -89,12 +90,12 @@ struct DeviceMemoryOptions {
   friend bool operator==(const DeviceMemoryOptions&, const DeviceMemoryOptions&) = default;
 };
 
-// What a run tries when its memory is not there.
+// What a run tries when its memory cannot be allocated.
 enum class OutOfMemoryStep {
-  kTrim,   // idle plans of all models of the session give theirs back
-  kWait,   // until other runs of the session have ended
-  kSplit,  // the batch is run in parts, where samples are independent of each other
-  kFail,   // nothing: what comes after the last step anyway
+  kTrim,   // free the memory of idle plans of all models of the session
+  kWait,   // wait until other runs of the session have ended
+  kSplit,  // run the batch in parts, if samples are independent of each other
+  kFail,   // nothing: what follows the last step anyway
 };
 inline constexpr std::pair<OutOfMemoryStep, std::string_view> kOutOfMemoryStepNames[] = {
     {OutOfMemoryStep::kTrim, "trim"},

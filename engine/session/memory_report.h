@@ -1,6 +1,6 @@
-// Everything there is to say about a session's memory: per device limits, totals and fragmentation;
-// who holds what; per model the constants, variables and plans with their peaks; over time, where a
-// timeline is kept; and the pool as it was when memory last ran out.
+// The complete report on a session's memory: per device limits, totals and fragmentation; bytes per
+// owner; per model the constants, variables and plans with their peaks; the timeline, if one is
+// recorded; and the state of the pool when memory last ran out.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ std::string MemoryReportText(const Session& session);
 // One JSON object: "devices" (DeviceMemoryJson), "owners", "models", "timeline", "last_shortage"
 // (null when there was none).
 std::string MemoryReportJson(const Session& session);
-// What it says of one model.
+// The entry of one model in that report.
 std::string MemoryReportJson(const Model& model);
 
 }  // namespace oncilla

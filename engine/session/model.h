@@ -25,36 +25,36 @@ class Model : public std::enable_shared_from_this<Model> {
         StoredDevices stored_devices, std::shared_ptr<SharedConstants> shared);
   ~Model();
 
-  // After unloading, only the signatures are left.
+  // After unloading, only the signatures remain.
   const ModelSource& source() const { return source_; }
   const std::string& path() const { return path_; }
   Session& session() const { return *session_; }
-  // What it has compiled, and holds of memory.
+  // Its compiled graphs, and the memory that it holds.
   Executables& executables() { return executables_; }
   const Executables& executables() const { return executables_; }
-  // What it remembers between runs, and its trained weights.
+  // Its state between runs, and its trained weights.
   ModelVariables& variables() { return variables_; }
 
   Result<RunResult> Run(const RunRequest& request);
-  // The same on a thread of the session's, of which there are max_concurrent_runs; others wait in
-  // line, a bounded number. `done`, which may be empty, is called there when the run is over, and
-  // may take the result; it may do anything but wait for other runs. The time limit begins now.
-  // ResourceExhausted when too many wait.
+  // The same on one of the session's max_concurrent_runs threads; further runs wait in a bounded
+  // queue. `done`, which may be empty, is called on that thread when the run is over, and may take
+  // the result; it must not wait for other runs. The time limit begins now. ResourceExhausted when
+  // the queue is full.
   Result<RunHandle> RunAsync(RunRequest request,
                              std::function<void(const RunHandle& run)> done = nullptr);
 
-  // From the next run on nodes are placed as asked; what was asked for last wins. Weights move with
-  // their nodes: the copies that no graph reads any more go back once no run under way does.
-  // InvalidArgument for an invalid device name; NotFound for a device that is not there, if the
-  // session is strict (otherwise its nodes are placed as if nothing had been asked, with that
-  // reason).
+  // Places nodes as requested from the next run on; a later request overrides an earlier one.
+  // Weights move with their nodes: copies that no graph reads any more are freed when no run uses
+  // them. InvalidArgument for an invalid device name; NotFound for a device that does not exist, if
+  // the session is strict (otherwise its nodes are placed as if nothing had been requested, with
+  // that reason).
   Status Place(std::vector<PlacementRequest> requests);
-  // Takes back all that Place() asked for.
+  // Withdraws all requests of Place().
   void ClearPlacement();
-  // Does what Run would, up to computing: imports, compiles, packs weights, and makes the plan with
-  // its kernels for the shapes of the feeds (and the values of those that shapes depend on).
-  // Without feeds, the plan too where the graph knows all sizes of its inputs. `progress` is told of
-  // the plan.
+  // Does everything that Run would do before computing: imports, compiles, packs weights, and makes
+  // the plan with its kernels for the shapes of the feeds (and the values of those that shapes
+  // depend on). Without feeds, the plan is made only if the graph knows all sizes of its inputs.
+  // `progress` is called while the plan is made.
   Status Prepare(const RunRequest& request, const PlanProgress& progress = {});
 
   // The executor for these names (empty feeds: those of the signature that the fetches need), for
@@ -63,9 +63,9 @@ class Model : public std::enable_shared_from_this<Model> {
   Result<std::shared_ptr<Executor>> Executable(const ImportRequest& request,
                                                const GraphObserver& observe = nullptr,
                                                const std::string& device = {});
-  // What a run of these feeds takes where it cannot take `executor`, which Executable gave for the
-  // request, with their facts in request.fed (Executables::FindNarrower): its plan for them is
-  // made. Else null.
+  // The executor that a run of these feeds uses if it cannot use `executor`, which Executable()
+  // returned for the request; request.fed holds their facts (Executables::FindNarrower). Its plan
+  // for them is made. Null if there is none.
   std::shared_ptr<Executor> Narrower(const ImportRequest& request, Executor& executor,
                                      std::span<const NamedRunValue> feeds,
                                      const GraphObserver& observe = nullptr,
@@ -75,20 +75,21 @@ class Model : public std::enable_shared_from_this<Model> {
   Result<std::shared_ptr<const UseGate::Use>> Enter();
 
   bool unloaded() const { return gate_.closed(); }
-  // Takes the model out of its session; later runs fail with FailedPrecondition.
+  // Removes the model from its session; later runs fail with FailedPrecondition.
   Released Unload();
 
  private:
   friend class Session;  // closes its models
-  // Refuses runs from now on; false when some are still under way at the deadline.
+  // Refuses runs from now on; false when some are still in progress at the deadline.
   bool Drain(Deadline deadline) { return gate_.Drain(deadline); }
-  // Unload where there may be no memory to list what came back.
+  // Unload() for when there may be no memory for a list of what was freed.
   void UnloadCounting(const DeviceCounter& count);
 
   Result<UseGate::Use> EnterNow();
   Result<RunResult> RunSince(const RunRequest& request,
                              std::chrono::steady_clock::time_point begin);
-  // One attempt. `may_repeat`: nothing has changed that a second attempt would change again.
+  // One attempt. `may_repeat` is set to false once state has changed that a second attempt would
+  // change again.
   Result<RunResult> RunOn(const std::string& device, const RunRequest& request,
                           std::chrono::steady_clock::time_point begin, bool& may_repeat);
 

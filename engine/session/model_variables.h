@@ -18,15 +18,15 @@ class ModelVariables {
 
   // All variables, trained weights too.
   Result<std::vector<TensorInfo>> List() const;
-  // A copy of what the variable is now: what was last assigned, else what the model's files give
-  // it. NotFound with near names; FailedPrecondition when nothing has given it a value yet.
+  // A copy of the variable's current value: what was last assigned, else the value in the model's
+  // files. NotFound with near names; FailedPrecondition when it has no value yet.
   Result<Tensor> Read(const std::string& name);
-  // For the runs that begin later. InvalidArgument for another type or shape than the variable's.
-  // To assign to one that no graph changes makes it one that changes, which costs the graphs that
-  // read it another compilation.
+  // Assigns for the runs that begin later. InvalidArgument for another type or shape than the
+  // variable's. A variable that no graph changes thereby becomes one that changes, and the graphs
+  // that read it are compiled again.
   Status Assign(const std::string& name, Tensor value);
 
-  // Those that some graph of the model changes, and tables.
+  // The variables that some graph of the model changes, and tables.
   VariableStore& store();
 
  private:

@@ -1,5 +1,5 @@
-// What mixed precision costs: the same run by a model whose session stores 16 bits and by one that
-// does not, compared number by number, and node by node where asked for.
+// The error of mixed precision: compares the same run in a session that stores 16 bits and in one
+// that does not, number by number, and node by node on request.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace oncilla {
 
 struct NumberErrors {
   std::string name;
-  double largest = 0;      // magnitude in the reference, of its finite numbers
-  double max_error = 0;    // of numbers that are finite in both
+  double largest = 0;      // largest finite magnitude in the reference
+  double max_error = 0;    // of the numbers that are finite in both
   double rms_error = 0;    // root of the mean square of these
   int64_t overflowed = 0;  // finite in the reference, infinite or NaN here
   // The share of rows (along the last axis, at least two long) whose largest number is at the same
@@ -33,16 +33,16 @@ struct PrecisionCheck {
   std::vector<NumberErrors> nodes;  // values in the middle of the graph, in its order
 };
 
-// Runs both models on the request; both must be of the same source and, where it has state, in the
-// same one. Then up to `most_nodes` float
-// values of the graph, evenly spread, are fetched one by one: where errors first grow is where a
-// deny list helps. A fetched value itself is stored in f32 unless weights made it.
+// Runs both models on the request; both must have the same source and, if it has state, the same
+// state. Then up to `most_nodes` float values of the graph, evenly spread, are fetched one by one:
+// a deny list helps at the node where errors first grow. A fetched value itself is stored in f32
+// unless it is computed from weights alone.
 Result<PrecisionCheck> CheckPrecision(Model& model, Model& reference, const RunRequest& request,
                                       int most_nodes = 0);
 
-// Loads the model in a session of these options and in one that differs in storing fp32, compares a
-// run of each as above, and closes both. Both take memory at the same time. `request.keep` means
-// nothing here. InvalidArgument when the options store fp32 themselves.
+// Loads the model in a session with these options and in one that differs only in storing fp32,
+// compares a run of each as above, and closes both. Both hold memory at the same time.
+// `request.keep` is ignored. InvalidArgument when the options store fp32 themselves.
 Result<PrecisionCheck> CheckPrecision(const std::shared_ptr<Runtime>& runtime,
                                       const SessionOptions& options, const std::string& path,
                                       const OpenModelOptions& open, RunRequest request,

@@ -1,4 +1,4 @@
-// One run of a compiled graph: its limits, its feeds by name, carrying it out, and the report.
+// One run of a compiled graph: its limits, its feeds by name, its execution, and the report.
 #pragma once
 
 #include <chrono>
@@ -12,20 +12,21 @@
 
 namespace oncilla {
 
-// What ends work that has no limits of its own: the session, and a device that hangs.
+// The limits of work that has none of its own: the session's end, and the watchdog.
 RunControl Watched(const Session& session);
-// The same with a time limit, that of the session's options where `timeout` is 0, and a token.
+// The same with a cancellation token and a time limit; the session's default limit if `timeout` is
+// 0.
 RunControl ControlOf(const Session& session, std::chrono::steady_clock::time_point begin,
                      std::chrono::milliseconds timeout, const CancellationToken& cancel);
 
-// What a graph may be made for where it cannot be made for any feeds of these names (see
-// ImportRequest): types, shapes, and the values of small tensors of integers, which may be sizes or
-// axes, and of single strings, which may be names.
+// The facts for which a graph may be imported if it cannot be imported for any feeds of these names
+// (see ImportRequest): types, shapes, and the values of small integer tensors, which may be sizes
+// or axes, and of single strings, which may be names.
 Facts FactsOfFeeds(std::span<const NamedTensor> feeds);
-Facts FactsOfFeeds(std::span<const NamedRunValue> feeds);  // of values on devices without values
+Facts FactsOfFeeds(std::span<const NamedRunValue> feeds);  // without the values of those on devices
 
-// A value of the host's for an input of the graph, as the model's format checks it; of a sequence,
-// whether its elements are what the graph relies on.
+// A host value for an input of the graph, checked by the rules of the model's format; for a
+// sequence, whether its elements are what the graph assumes.
 Result<RunValue> CheckedFeed(const ModelSource& source, const std::string& name, const Fact& wanted,
                              const Tensor& value);
 
@@ -34,21 +35,21 @@ Result<std::vector<bool>> KeepMask(const Graph& graph, const std::vector<std::st
                                    bool all);
 Status NoOutputToKeep(const std::string& name);
 
-// Runs what was compiled, in turn with others where variables change, with the steps of the
-// session's policy where memory is short. Feeds in the order of the graph's inputs. A device that
-// the run lost is marked as lost.
+// Runs the compiled graph: takes the writers' turn if it changes variables, and the steps of the
+// session's policy if memory is short. Feeds in the order of the graph's inputs. If the run lost a
+// device, the device is marked as lost.
 Result<std::vector<RunValue>> Execute(Session& session, VariableStore& variables,
                                       Executor& executor, std::span<const RunValue> feeds,
                                       const std::vector<bool>& keep, const RunControl& control,
                                       MemoryOutcome* memory = nullptr);
 
-// A run with feeds by name, and its report. `preferred` is the device's place in the session.
+// A run with feeds by name, and its report. `preferred` is the device's index in the session.
 Result<RunResult> RunOnce(Session& session, const ModelSource& source, VariableStore& variables,
                           Executor& executor, int preferred, const RunRequest& request,
                           RunControl control, std::chrono::steady_clock::time_point begin);
 
-// Marks the device that a failure says is lost, and names it where the failure does not: that is
-// the device that the run was on.
+// Marks the device that a failure reports as lost, and adds its name if the failure has none: then
+// it is the device of the run.
 Status AfterFailure(Session& session, const Status& failure, const std::string& device);
 
 }  // namespace oncilla

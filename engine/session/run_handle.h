@@ -7,15 +7,15 @@
 
 namespace oncilla {
 
-// A run under way or done. Copies are the same run. Thread-safe.
+// A run in progress or done. Copies refer to the same run. Thread-safe.
 class RunHandle {
  public:
   bool Done() const;
-  // False when it is not done by then.
+  // Returns false if the run is not done by the deadline.
   bool Wait(Deadline deadline = kNoDeadline) const;
   // Waits for the result. The first call gets it; later ones fail with FailedPrecondition.
   Result<RunResult> Take() const;
-  // The run ends as Cancelled, unless it is done before it notices.
+  // Requests that the run end as Cancelled; it has no effect if the run is done first.
   void Cancel() const;
 
  private:

@@ -1,5 +1,5 @@
-// RunsUnderWay: how many runs a session carries out, and waiting for one of them to end, for runs
-// that need the memory that others hold. Thread-safe.
+// RunsUnderWay: counts the runs of a session in progress, and lets a run that needs memory wait
+// until another one has ended. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace oncilla {
 
 class RunsUnderWay {
  public:
-  // A run, from its beginning to its end.
+  // Registers a run from its beginning to its end.
   class Run {
    public:
     explicit Run(RunsUnderWay& runs) : runs_(runs) {
@@ -40,8 +40,9 @@ class RunsUnderWay {
     return ended_;
   }
 
-  // For a run under way: waits until `ended()` is above `seen`. False when the run should end, and
-  // at once when no other run is under way but such as wait here too: nobody would free anything.
+  // For a registered run: waits until `ended()` is above `seen`. Returns false when the run should
+  // end, and at once when all other runs are waiting here too, since none of them would free
+  // anything.
   bool AwaitAnEnd(int64_t seen, const RunControl& control) {
     MutexLock lock(&mutex_);
     ++waiting_;
@@ -53,8 +54,8 @@ class RunsUnderWay {
     return ended_ > seen;
   }
 
-  // Runs that all wait for each other try again one at a time: each may have held a part of what
-  // another needed. False when the run should end.
+  // Runs that all wait for each other retry one at a time: each may have held memory that another
+  // one needed. Returns false when the run should end.
   bool AwaitTurn(const RunControl& control) {
     MutexLock lock(&mutex_);
     const auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !turn_taken_; };

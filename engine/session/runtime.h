@@ -1,7 +1,7 @@
-// Runtime: what this machine has, and what all sessions share: the op set and one thread pool.
+// Runtime: the machine's devices, and what all sessions share: the op set and one thread pool.
 //
-// The CPU is known from the start. Drivers of other devices are loaded once, on first request: if
-// only the CPU is named, no driver is loaded. No device is opened here. Thread-safe.
+// The CPU is known from the start. Drivers of other devices are loaded once, when first needed: if
+// only the CPU is named, no driver is loaded. The runtime opens no device. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,8 @@ namespace oncilla {
 class Session;
 
 struct RuntimeOptions {
-  // OpenCL devices of type CPU serve as GPU:n too, so that the OpenCL road can be used and tested
-  // on a machine without a GPU.
+  // OpenCL devices of type CPU are listed as GPU:n too, so that the OpenCL backend can be used and
+  // tested on a machine without a GPU.
   bool opencl_cpu_devices = false;
   int threads = 0;        // of the shared pool; 0: the processors this process may use
   std::string cache_dir;  // compiled programs; empty: the user's cache folder
@@ -35,12 +35,12 @@ struct RuntimeOptions {
   std::optional<std::vector<std::string>> visible_devices = std::nullopt;
   std::shared_ptr<const Log> log = nullptr;                 // null: DefaultLog()
   std::shared_ptr<const HostMemory> host_memory = nullptr;  // null: the system's
-  // The most that all sessions together take of a physical device, by its name ("GPU:0"), its type
-  // or "*"; else all but 300 MiB or 6 %.
+  // The most memory that all sessions together use of a physical device, by its name ("GPU:0"), its
+  // type or "*"; by default all but 300 MiB or 6 %.
   std::map<std::string, int64_t> device_total_bytes = {};
-  std::vector<const Backend*> more_backends = {};  // beside those that are linked; must stay
-  // Devices of the application's. With any, they and the CPU are all that the runtime has, and no
-  // driver is looked for.
+  std::vector<const Backend*> more_backends = {};  // besides the linked ones; must outlive it
+  // Devices of the application. If any are given, they and the CPU are the runtime's only devices,
+  // and no driver is loaded.
   std::vector<HostDevice> host_devices = {};
 };
 
@@ -54,9 +54,9 @@ class Runtime {
 
   // The CPU first, then GPUs in the order their backends found them, then unusable devices.
   const std::vector<ListedDevice>& devices() const { return All().devices; }
-  // devices()[index], without looking for others when it is the CPU.
+  // devices()[index]; loads no driver if it is the CPU.
   const ListedDevice& device(size_t index) const { return index == 0 ? cpu_ : devices()[index]; }
-  // What discovery has to say: "no OpenCL: libOpenCL.so.1 was not found".
+  // Messages of the discovery: "no OpenCL: libOpenCL.so.1 was not found".
   const std::vector<std::string>& notes() const { return All().notes; }
   const std::shared_ptr<const OpSet>& ops() const { return ops_; }
   ThreadPool& threads() { return threads_; }
@@ -65,9 +65,9 @@ class Runtime {
   const Log& log() const { return options_.log != nullptr ? *options_.log : DefaultLog(); }
   const RuntimeOptions& options() const { return options_; }
 
-  // The pool of this name, made when the first asks for it and gone with the last who holds it.
-  // `threads` 0: as many as it has, or as the shared pool would. InvalidArgument for a number that
-  // is not the one it was made with.
+  // The pool of this name, created on first use and destroyed with its last holder. `threads` 0: as
+  // many as it has, or as the shared pool would have. InvalidArgument for another number than it
+  // was created with.
   Result<std::shared_ptr<ThreadPool>> NamedThreads(const std::string& name, int threads);
 
   // Counts the sessions that prefer a physical device. Prefer() adds one, until its result is
@@ -77,12 +77,14 @@ class Runtime {
   // 0, 1, 2, .. with each call.
   size_t NextTurn() { return turn_++; }
 
-  // Warns, the first time only, that sessions which would take any device find none but the CPU.
+  // Logs a warning, the first time only, that sessions which would take any device find only the
+  // CPU.
   void WarnOfNoGpu(const std::string& why);
 
-  // What all sessions of this runtime take of the physical device together, parts of it included.
+  // The memory that all sessions of this runtime use of the physical device together, its parts
+  // included.
   std::shared_ptr<MemoryBudget> DeviceTotal(const ListedDevice& device);
-  // Sessions tell of themselves, for CloseSessions().
+  // Registers a session for CloseSessions().
   void Note(std::weak_ptr<Session> session);
   std::vector<std::weak_ptr<Session>> TakeSessions();
 
@@ -90,7 +92,7 @@ class Runtime {
   // drivers' stayed in the parent, so a wait for them would never end.
   Status CheckProcess() const;
 
-  // ResolveDevice() among devices(); the CPU is found without looking for others.
+  // ResolveDevice() among devices(); loads no driver to find the CPU.
   Result<size_t> Resolve(const std::string& spec) const;
 
  private:
@@ -124,7 +126,7 @@ class Runtime {
   std::atomic<size_t> turn_{0};
   std::once_flag warned_of_no_gpu_;
   mutable std::once_flag discovered_;
-  mutable Found found_;  // what a call of Discover() has set
+  mutable Found found_;  // set by Discover()
 };
 
 }  // namespace oncilla

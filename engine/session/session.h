@@ -24,60 +24,60 @@ namespace oncilla {
 
 class Model;
 
-// What becomes of runs under way when a session closes.
+// What happens to runs in progress when a session closes.
 enum class CloseMode { kDrain, kCancel };
 struct CloseOptions {
   CloseMode mode = CloseMode::kDrain;
-  std::chrono::milliseconds timeout{0};  // of draining; what then still runs is cancelled. 0: none
+  std::chrono::milliseconds timeout{0};  // of draining; then runs are cancelled. 0: none
 };
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // NotFound for a device that is not there, with the list; nothing is opened that is not used.
+  // NotFound, with the list, for a device that does not exist. Opens only the devices that it uses.
   static Result<std::shared_ptr<Session>> Create(std::shared_ptr<Runtime> runtime,
                                                  SessionOptions options);
   ~Session();
 
   Result<std::shared_ptr<Model>> Load(const std::string& path, const OpenModelOptions& options);
 
-  // The same from a serialized GraphDef in memory (graph_builder.h makes such); `name` stands for
-  // the file in messages. Devices stored on its nodes are followed as `options` say.
+  // The same for a serialized GraphDef in memory (as graph_builder.h makes); `name` stands for the
+  // file in messages. Devices stored on its nodes are followed as `options` say.
   Result<std::shared_ptr<Model>> LoadGraph(std::string graph_def, const std::string& name,
                                            const OpenModelOptions& options);
 
-  // The same from the bytes of a model in one file: ONNX, a GraphDef, or our own. `name` stands for
-  // the file in messages; `owner` keeps the bytes.
+  // The same for the bytes of a model in one file: ONNX, a GraphDef, or our own format. `name`
+  // stands for the file in messages; `owner` keeps the bytes alive.
   Result<std::shared_ptr<Model>> LoadBytes(std::span<const std::byte> bytes,
                                            std::shared_ptr<const void> owner,
                                            const std::string& name,
                                            const OpenModelOptions& options);
 
-  // Releases everything; models of the session refuse to run afterwards. Waits for runs under way,
-  // those that are queued included, or cancels them. It never waits for a device that hangs.
+  // Releases everything; models of the session refuse to run afterwards. Waits for runs in
+  // progress, including queued ones, or cancels them. Never waits for a device that hangs.
   Released Close(const CloseOptions& options = {});
 
   Runtime& runtime() { return *runtime_; }
-  // Where the CPU device's work is divided: the session's own pool, a named one or the runtime's.
+  // The pool for the CPU device's work: the session's own, a named one or the runtime's.
   ThreadPool& threads() { return threads_ != nullptr ? *threads_ : runtime_->threads(); }
   const SessionOptions& options() const { return options_; }
-  // What it sees: the runtime's devices, filtered, divided and numbered as its options say; and
-  // which of them are in use. Who names the CPU, or allows no GPU, sees the CPU alone, and no
-  // driver is loaded.
+  // The visible devices (the runtime's, filtered, divided and numbered as the options say) and
+  // those in use. A session that names the CPU, or allows no GPU, sees the CPU alone and loads no
+  // driver.
   DeviceSet& device_set() { return devices_; }
-  // Unloads all models; the session goes on, with its devices open and its reserve.
+  // Unloads all models; the session stays usable, with its devices open and its reserve.
   Released Reset();
   std::vector<std::shared_ptr<Model>> models() const;
   const DeviceSet& device_set() const { return devices_; }
   SessionMemory& memory() { return memory_; }
   const SessionMemory& memory() const { return memory_; }
   bool closed() const;
-  // Cancelled when the session closes in a hurry.
+  // Cancelled when the session closes without waiting for runs.
   const CancellationToken& stop() const { return stop_; }
 
  private:
-  friend class Model;        // its asynchronous runs are done on tasks_
-  friend class Executables;  // what it compiles may be worth a warning
-  // A warning in the runtime's log, the first time that the session has it.
+  friend class Model;        // its asynchronous runs are tasks of tasks_
+  friend class Executables;  // its compilations may log warnings
+  // Logs a warning in the runtime's log, the first time that it occurs in this session.
   void WarnOnce(const std::string& warning);
   void CloseCounting(const CloseOptions& options, const DeviceCounter& count);
   // `pool`: null for the runtime's.
@@ -102,10 +102,10 @@ class Session : public std::enable_shared_from_this<Session> {
   std::map<std::string, std::weak_ptr<SharedConstants>> constants_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Closes all sessions of a runtime, waiting for their runs.
+// The result of CloseSessions().
 struct ResetReport {
-  int64_t bytes = 0;  // given back
-  // What somebody still holds on to: "model 'resnet' (2 times)".
+  int64_t bytes = 0;  // freed
+  // Objects that are still referenced: "model 'resnet' (2 times)".
   std::vector<std::string> still_referenced;
 };
 ResetReport CloseSessions(Runtime& runtime);

@@ -1,6 +1,5 @@
-// SessionOptions: how a session is set up, as a value given to its constructor. config.h reads
-// the same from text and JSON by the lists of fields here, and docs/config.md has the words for
-// users.
+// SessionOptions: the options of a session. config.h reads them from text and JSON by the lists of
+// fields here; docs/config.md describes them for users.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +13,9 @@
 
 namespace oncilla {
 
-// A part of a device that is a device of its own: with its own pool, queues and hard limit.
+// A part of a device that acts as a device of its own: with its own pool, queues and hard limit.
 struct LogicalDevice {
-  std::string physical;            // as the session would see it otherwise: "GPU:0", "CPU:0"
+  std::string physical;            // by the name that it would have otherwise: "GPU:0", "CPU:0"
   int64_t memory_limit_bytes = 0;  // 0: the physical device's
 
   static void Fields(auto& self, auto&& field) {
@@ -31,9 +30,9 @@ struct LogicalDevice {
   friend bool operator==(const LogicalDevice&, const LogicalDevice&) = default;
 };
 
-// Why a run may go on elsewhere.
+// Failures after which a run may be retried on another device.
 enum class FallbackCause {
-  kNoDevice,         // the device is not there
+  kNoDevice,         // the device does not exist
   kLoadOutOfMemory,  // constants do not fit
   kRunOutOfMemory,   // intermediates do not fit
   kDeviceLost,       // the driver fails, or hangs
@@ -47,11 +46,11 @@ inline constexpr std::pair<FallbackCause, std::string_view> kFallbackCauseNames[
     {FallbackCause::kUnsupported, "unsupported"},
 };
 
-// What to do when a device fails: nothing, unless asked for. A run that changed variables before it
-// failed is never repeated.
+// What to do when a device fails; by default nothing. A run that changed variables before it failed
+// is never repeated.
 struct FallbackPolicy {
   std::set<FallbackCause> on;
-  std::vector<std::string> chain;  // devices to go on with, in order; see ResolveDevice
+  std::vector<std::string> chain;  // devices to retry on, in order; see ResolveDevice
 
   static void Fields(auto& self, auto&& field) {
     field({.name = "on",
@@ -64,12 +63,12 @@ struct FallbackPolicy {
   friend bool operator==(const FallbackPolicy&, const FallbackPolicy&) = default;
 };
 
-// Which of several GPUs a session takes when its options name none. The choice is made when the
+// Which of several GPUs a session uses when its options name none. The choice is made when the
 // session is opened, among all sessions of one runtime.
 enum class DevicePolicy {
-  kFirst,        // the first that is visible
-  kLeastLoaded,  // with the fewest sessions that prefer it; of those the one with most free memory
-  kRoundRobin,   // each session the one behind the last session's
+  kFirst,        // the first visible one
+  kLeastLoaded,  // with the fewest sessions that prefer it; then the one with the most free memory
+  kRoundRobin,   // the one after that of the previous session
 };
 inline constexpr std::pair<DevicePolicy, std::string_view> kDevicePolicyNames[] = {
     {DevicePolicy::kFirst, "first"},
@@ -80,23 +79,26 @@ inline constexpr std::pair<DevicePolicy, std::string_view> kDevicePolicyNames[] 
 struct SessionOptions {
   std::string device = "auto";  // see Runtime::Resolve
   bool strict = false;          // refuse where a node would fall back to another device
-  // Nodes that may fall back even so: patterns of names in the model's file, "op:" and an op.
+  // Nodes that may fall back even if `strict`: patterns of names in the model's file, or "op:" and
+  // an op type.
   std::vector<std::string> strict_except = {};
   DevicePolicy device_policy = DevicePolicy::kFirst;  // which one "auto" and "gpu" mean
-  int threads = 0;  // > 0: a pool of so many, the session's own unless it has a name
-  // One name, one pool: shared by the runtime's sessions that give it.
+  int threads = 0;  // > 0: a pool of that size, the session's own unless it has a name
+  // Sessions of a runtime that give the same name share one pool.
   std::string thread_pool = {};
   // The short forms of device_memory for every device; at most one is given. Everything that the
-  // engine takes there counts. 0: the device's.
+  // engine allocates there counts. 0: the default of the device.
   int64_t memory_limit_bytes = 0;
   double memory_limit_fraction = 0;  // of the device's memory, in (0, 1]
-  // By a device's name ("GPU:0" or longer), a type ("GPU") or "*"; the closest one holds, alone.
+  // By a device's name ("GPU:0" or longer), a type ("GPU") or "*"; only the most specific one
+  // applies.
   std::map<std::string, DeviceMemoryOptions> device_memory = {};
   OutOfMemoryPolicy on_out_of_memory = {};
   bool auto_split_batch = false;  // kSplit as the last step, if it is not among them
-  // Where memory runs out, the pool is written to PREFIX.DEVICE.NUMBER.txt and .json; empty: no.
+  // When memory runs out, the pool's state is written to PREFIX.DEVICE.NUMBER.txt and .json; empty:
+  // no.
   std::string memory_dump = {};
-  // The most devices of a type that take part; "GPU": 0 means that no driver is loaded, "CPU": n
+  // The most devices of a type that are used; "GPU": 0 means that no driver is loaded, "CPU": n
   // that the CPU is seen as n devices.
   std::map<std::string, int> device_count = {};
   // Only these GPUs, numbered anew (SeeOnly in visible_devices.h); empty: all.
@@ -108,14 +110,14 @@ struct SessionOptions {
   PrecisionOptions precision = {};  // of weights and intermediate values; docs/precision.md
   // Measured choices of launches: "auto", "off" or a file of `oncilla tune`; docs/tuning.md.
   std::string tuning = "auto";
-  bool log_device_placement = false;  // where each node of a plan runs, in TensorFlow's words
+  bool log_device_placement = false;  // log where each node of a plan runs, in TensorFlow's format
   bool verify = false;  // check every pass and device call; ONCILLA_VERIFY=1 has the same effect
   int max_concurrent_runs = 4;  // per model and shape; bounds the memory of overlapping runs
-  int64_t run_timeout_ms = 0;   // of runs that give none themselves; 0: none
+  int64_t run_timeout_ms = 0;   // of runs that set none themselves; 0: none
   // A run without a deadline ends when a device has finished nothing for so long; 0: never.
   int64_t watchdog_ms = 60000;
 
-  // Clocks overflow later than that.
+  // Longer times would overflow clocks.
   static constexpr double kLongestMs = 366.0 * 24 * 3600 * 1000;
   static void Fields(auto& self, auto&& field) {
     field({.name = "device",

@@ -1,9 +1,9 @@
-// Traces: what a profiled run did when, as others read it. Pure functions of its report.
+// Traces: the record of a profiled run in formats of other tools. Pure functions of its report.
 //
-// All times are on the host's steady clock. Steps are as the device's own events tell, moved so
-// that the last one ends when the host learns of it; so are copies where the driver tells of them.
-// Elsewhere a copy begins and ends, as near as can be told, between what the host knows of it and
-// the steps around it.
+// All times are on the host's steady clock. Times of steps are those of the device's own events,
+// shifted so that the last one ends when the host learns of it; likewise those of copies, if the
+// driver reports them. Otherwise the begin and end of a copy are estimated from what the host knows
+// of it and the steps around it.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ namespace oncilla {
 
 // Chrome's trace event format, as JSON, which Perfetto and chrome://tracing open: a row for the
 // host, and for each device one for its steps and one for its copies, with arrows from where the
-// host asked for a copy; counters of each device's pool (bytes in use, taken, and how scattered
-// what is free is: before and after the run and each segment) and of its arena's live bytes at each
+// host submitted a copy; counters of each device's pool (bytes in use, allocated, and
+// fragmentation: before and after the run and each segment) and of its arena's live bytes at each
 // step. PeaksOf() is in its "otherData". Format: "Trace Event Format",
 // docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
 std::string ChromeTrace(const RunReport& report);
@@ -27,7 +27,7 @@ std::string ChromeTrace(const RunReport& report);
 // ".../stream:copies", as TensorFlow's own tracer has them.
 std::string RunMetadata(const RunReport& report);
 
-// Per device and op, the node during which most of the arena was in use, the most first.
+// Per device and op, the node during which the most bytes of the arena were in use, largest first.
 struct OpPeak {
   std::string device, op, node;
   int64_t live_bytes = 0;
@@ -39,16 +39,16 @@ std::vector<OpPeak> PeaksOf(const RunReport& report);
 // only the steps, with times on the device's clock.
 RunReport ReportOf(EnqueuedProfile profile);
 
-// How a run's time went, per device of the report: the shares of the wall time in which a step, or
-// a copy, was under way there; and the gaps in which the device had no step to do although steps
-// were still to come. A gap belongs to the node whose step ended it, the one that waited.
+// How a run's time was used, per device of the report: the shares of the wall time during which a
+// step, or a copy, ran there; and the gaps in which the device had no step to run although more
+// steps followed. A gap is attributed to the node whose step ended it.
 struct DeviceShare {
   std::string device;
   double busy = 0;
   double copying = 0;
   double gaps = 0;             // their share of the wall time
   int64_t longest_gap_ns = 0;  // 0: there was none
-  std::string waited = {};     // the node behind the longest gap
+  std::string waited = {};     // the node after the longest gap
 };
 std::vector<DeviceShare> SharesOf(const RunReport& report);
 

@@ -1,5 +1,5 @@
 // UseGate counts the users of an object that can be closed. Closing admits no new users and waits
-// for the present ones. Thread-safe.
+// for the current ones. Thread-safe.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ class UseGate {
     UseGate* gate_;
   };
 
-  // Nothing once the gate is closed, or closing.
+  // Returns nothing once the gate is closed, or closing.
   std::optional<Use> Enter() {
     MutexLock lock(&mutex_);
     if (closed_ || draining_) return std::nullopt;
@@ -37,7 +37,7 @@ class UseGate {
     return Use(this);
   }
 
-  // Lets nobody in from now on; false when somebody is still inside at the deadline.
+  // Admits no new users from now on; returns false if there still are users at the deadline.
   bool Drain(Deadline deadline) {
     MutexLock lock(&mutex_);
     draining_ = true;
@@ -45,7 +45,8 @@ class UseGate {
                              [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return users_ == 0; });
   }
 
-  // Lets nobody in from now on and waits until nobody is inside; false when it was closed before.
+  // Admits no new users from now on and waits until there are none; returns false if it was closed
+  // before.
   bool Close() {
     MutexLock lock(&mutex_);
     if (closed_) return false;

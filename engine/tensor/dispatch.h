@@ -1,4 +1,4 @@
-// DispatchDType: from a run-time dtype to a C++ type, in one place.
+// DispatchDType: calls a template by a dtype that is known at run time only.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct TypeTag {
 };
 
 // Calls fn(TypeTag<T>{}) with the C++ type of `dtype` (Half and BFloat16 for the 16-bit floats).
-// False, without a call, for strings, invalid, and types that only store numbers.
+// Returns false, without a call, for strings, kInvalid and types that only store numbers.
 template <class F>
 bool DispatchDType(DType dtype, F&& fn) {
   switch (dtype) {

@@ -1,11 +1,11 @@
 // DType: the element types of the IR. Sizes are in bits, because some types are smaller than a
-// byte; bool is a byte, strings live on the host only.
+// byte. A bool is a byte; strings exist on the host only.
 //
-// Types of fewer than 8 bits are packed: the first element stands in the lowest bits of the first
-// byte, and the bits left over in the last byte are zero, as in ONNX. Floats of 8 and 4 bits are
-// those of ONNX and the OCP's formats (fn: no infinities; uz: no negative zero either; f8e8m0 holds
-// powers of two). Complex numbers stand only where a model's inputs and outputs are: within a graph
-// they are pairs of floats.
+// Types of fewer than 8 bits are packed: the first element is in the lowest bits of the first byte,
+// and the unused bits of the last byte are zero, as in ONNX. Floats of 8 and 4 bits are those of
+// ONNX and the OCP's formats (fn: no infinities; uz: no negative zero either; f8e8m0 holds powers
+// of two). Complex numbers occur only in a model's inputs and outputs: within a graph they are
+// pairs of floats.
 #pragma once
 
 #include <cstdint>
@@ -56,15 +56,15 @@ inline constexpr DType kAllDTypes[] = {
 
 // 0 for kInvalid and kString, whose elements have no fixed size.
 int BitsOf(DType t);
-// 0 for packed types too: TensorDesc::bytes() says what a tensor of them takes.
+// 0 for packed types too: TensorDesc::bytes() is the size of a tensor of them.
 inline int64_t BytesOf(DType t) { return BitsOf(t) / 8; }
 
 // "f32", "bool", "string", ... as cases and printed graphs spell them.
 std::string_view Name(DType t);
 std::optional<DType> DTypeFromName(std::string_view name);
 
-// Types that ops compute with. Those that only store numbers (below) are neither floats nor
-// integers here: they are cast, quantised and moved.
+// Types that ops compute with. Those that only store numbers (below) count as neither floats nor
+// integers: ops only cast, quantise and move them.
 constexpr bool IsFloat(DType t) {
   return t == DType::kF32 || t == DType::kF64 || t == DType::kF16 || t == DType::kBF16;
 }
@@ -79,7 +79,7 @@ constexpr bool IsNumber(DType t) { return IsFloat(t) || IsInteger(t); }
 
 constexpr bool IsSmallInteger(DType t) { return t >= DType::kI4 && t <= DType::kU2; }
 constexpr bool IsSmallFloat(DType t) { return t >= DType::kF8E4M3FN && t <= DType::kF4E2M1; }
-// Fewer than 8 bits.
+// Types of fewer than 8 bits.
 constexpr bool IsPacked(DType t) { return IsSmallInteger(t) || t == DType::kF4E2M1; }
 constexpr bool IsComplex(DType t) { return t == DType::kC64 || t == DType::kC128; }
 

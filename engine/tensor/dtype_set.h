@@ -1,4 +1,4 @@
-// Sets of dtypes: which ones a kernel takes.
+// Sets of dtypes: the ones that a kernel accepts.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ inline constexpr DTypeSet kBools = Set(DType::kBool);
 inline constexpr DTypeSet kFixedSize = kNumbers | kBools;
 inline constexpr DTypeSet kStrings = Set(DType::kString);
 inline constexpr DTypeSet kAll = kFixedSize | kStrings;
-// Types that only store numbers: what moves elements takes them, and what converts them.
+// Types that only store numbers: accepted by ops that move elements or convert them.
 inline constexpr DTypeSet kSmallInts =
     Set(DType::kI4) | Set(DType::kU4) | Set(DType::kI2) | Set(DType::kU2);
 inline constexpr DTypeSet kSmallFloats = Set(DType::kF8E4M3FN) | Set(DType::kF8E4M3FNUZ) |

@@ -1,9 +1,10 @@
-// ResultMemory: memory of results that nobody has any more, kept for the results of the next runs.
+// ResultMemory: memory of results that were released, kept for the results of the next runs.
 //
-// The system finds and clears the pages of new memory at about 12 GB/s, which takes longer than
-// many a kernel that writes them. A result is the application's, which lets go of it whenever it
-// likes; its memory then comes here instead of being freed. As much is kept as the results of the
-// latest run took, and nothing once this object is gone: memory that is let go of later is freed.
+// The system allocates and clears the pages of new memory at about 12 GB/s, which takes longer than
+// many a kernel that writes them. A result belongs to the application, which may release it at any
+// time; its memory then comes here instead of being freed. At most as much is kept as the results
+// of the latest run took, and nothing after this object is destroyed: memory that is released later
+// is freed.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,9 @@ namespace oncilla {
 // Thread-safe.
 class ResultMemory {
  public:
-  // Results that are smaller are left to malloc, which keeps such memory by itself.
+  // Smaller results are left to malloc, which keeps such memory by itself.
   static constexpr int64_t kLeast = int64_t{128} << 10;
-  // Results of runs that are larger together are not kept.
+  // When the results of one run are larger in total, nothing is kept.
   static constexpr int64_t kMost = int64_t{256} << 20;
 
   struct Block {
@@ -32,14 +33,15 @@ class ResultMemory {
   ResultMemory(const ResultMemory&) = delete;
   ResultMemory& operator=(const ResultMemory&) = delete;
 
-  // How large a block for so many bytes is: a little larger, so that it also fits results that grow
-  // from run to run. What nothing is written to takes no memory of the machine.
+  // The size of the block for so many bytes: a little larger, so that it also fits results that
+  // grow from run to run. The part that is never written takes no physical memory.
   static int64_t Rounded(int64_t bytes);
-  // The results of a run take so many bytes together. No more is kept from now on.
+  // Announces the total bytes of a run's results. From now on about as much is kept at most.
   void Expect(int64_t bytes);
-  // A kept block that fits, and is not much larger than that. Its contents are of an older result.
+  // Takes a kept block that fits and is not much larger; a null block if there is none. Its
+  // contents are those of an older result.
   Block Take(int64_t bytes);
-  // Keeps the block or frees it.
+  // Keeps the block, freeing older ones to stay within the limit; frees it if it alone is larger.
   void Keep(Block block) noexcept;
   // Frees what is kept.
   void Clear();

@@ -1,12 +1,12 @@
-// Single numbers: as a tensor of any dtype, and what an integer type holds.
+// Scalars: as a tensor of any dtype; the limits of integer types.
 #pragma once
 
 #include "engine/tensor/tensor.h"
 
 namespace oncilla {
 
-// A tensor of rank 0. Rounds for floats, truncates for integers. Unimplemented for types without
-// numbers, InvalidArgument for a number that the integer type cannot hold.
+// A tensor of rank 0. Rounds for floats, truncates for integers. Unimplemented for types that are
+// not numbers, InvalidArgument for a number out of the integer type's range.
 Result<Tensor> ScalarOf(DType dtype, double value);
 
 struct IntegerLimits {

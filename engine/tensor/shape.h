@@ -1,5 +1,5 @@
-// Shapes of tensors: Shape has only known sizes and is what kernels see; PartialShape is what is
-// known before a run, where a size, or the rank itself, may be unknown and a size may have a name.
+// Shapes of tensors: a Shape has known sizes only and is what kernels use; a PartialShape is what
+// is known before a run: sizes, or the rank itself, may be unknown, and a size may have a name.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@
 
 namespace oncilla {
 
-// The largest rank anything in the engine accepts.
+// The largest rank that the engine accepts.
 inline constexpr int kMaxRank = 8;
 
-// Product that sticks at INT64_MAX instead of overflowing; factors must not be negative. A limit
-// check further on then refuses the size.
+// Product that saturates at INT64_MAX instead of overflowing; factors must not be negative. A later
+// limit check then refuses the size.
 int64_t SaturatingMul(int64_t a, int64_t b);
 int64_t SaturatingAdd(int64_t a, int64_t b);
 
@@ -68,7 +68,7 @@ struct Dim {
     return d;
   }
   bool known() const { return size >= 0; }
-  // True when both are surely the same size.
+  // True when both are known to be the same size.
   bool Same(const Dim& other) const {
     return known() ? size == other.size : !other.known() && !name.empty() && name == other.name;
   }
@@ -93,7 +93,7 @@ class PartialShape {
   Shape ToShape() const;
   // Number of elements, unknown unless every size is known.
   Dim elements() const;
-  // True when a tensor of this exact shape may flow here.
+  // Whether a tensor of this exact shape is compatible with what is known.
   bool Accepts(const Shape& shape) const;
 
  private:
@@ -102,14 +102,15 @@ class PartialShape {
 };
 std::ostream& operator<<(std::ostream& out, const PartialShape& shape);  // [batch,?,3] or [...]
 
-// An axis in [-rank, rank) as one in [0, rank), or a failure that says the range.
+// Converts an axis in [-rank, rank) to one in [0, rank); InvalidArgument, with the range, for
+// others.
 Result<int> NormalizeAxis(int64_t axis, int rank);
 
-// NumPy's rule: align at the right, a size of one stretches. Unknown sizes stay unknown unless the
-// other side settles them.
+// NumPy's rule: axes are aligned at the right, and a size of one is broadcast. Unknown sizes stay
+// unknown unless the other operand determines them.
 Result<PartialShape> BroadcastShapes(const PartialShape& a, const PartialShape& b);
 
-// Merges what two sources say about one tensor; a contradiction is a failure.
+// Merges what two sources say about one tensor; fails if they contradict each other.
 Result<PartialShape> MergeShapes(const PartialShape& a, const PartialShape& b);
 
 }  // namespace oncilla

@@ -1,9 +1,9 @@
-// TensorDesc says what a tensor is; Tensor is one in host memory.
+// TensorDesc: dtype and shape. Tensor: a tensor in host memory.
 //
-// A Tensor is an immutable value that is cheap to copy: its bytes are shared, and may be owned, or
-// a view into something else that lives as long (a mapped file). Only the code that allocated it
-// writes to it, before sharing it. Strings are a vector beside the bytes. A list of tensors
-// (tensor_list.h) is passed as a Tensor too, wherever values of a graph are: see is_list().
+// A Tensor is an immutable value that is cheap to copy: its bytes are shared, and are either owned
+// or a view into memory that it keeps alive (a mapped file). Only the code that allocated a tensor
+// writes to it, before sharing it. Strings are stored in a vector instead of bytes. A list of
+// tensors (tensor_list.h) is also passed as a Tensor wherever values of a graph are: see is_list().
 #pragma once
 
 #include <cstddef>
@@ -42,8 +42,8 @@ class Tensor {
 
   // Zero-filled, aligned to 64 bytes. Fails with ResourceExhausted when the host has no room.
   static Result<Tensor> Allocate(TensorDesc desc);
-  // For a result that is written to as a whole: in memory that `kept` has, or comes to have when
-  // the tensor is gone. Not zero-filled in the former.
+  // For a result whose bytes will all be written: takes memory from `kept`, to which it returns
+  // when the tensor is destroyed. Reused memory is not zero-filled.
   static Result<Tensor> AllocateResult(TensorDesc desc, const std::shared_ptr<ResultMemory>& kept);
   // Shares `bytes`, which must stay alive and unchanged as long as `owner` does; they must be
   // desc.bytes() long. They may be unaligned: read them through As() only where aligned().
@@ -74,10 +74,10 @@ class Tensor {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   // For the code that allocated the tensor, before it is shared.
   std::span<std::byte> mutable_bytes() { return {const_cast<std::byte*>(data_), size_}; }
-  // The bytes were allocated for this tensor, and no other one has them.
+  // Whether the bytes were allocated for this tensor and no copy shares them.
   bool unshared() const { return allocated_ && owner_.use_count() == 1; }
   bool aligned() const { return reinterpret_cast<uintptr_t>(data_) % 16 == 0; }
-  // True when the bytes are a view into a mapped file rather than memory of this process's own.
+  // True when the bytes are a view into a mapped file rather than the process's own memory.
   bool mapped() const { return mapped_; }
   void set_mapped() { mapped_ = true; }
 

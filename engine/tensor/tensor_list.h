@@ -1,7 +1,7 @@
 // TensorList: a list of tensors of one dtype as an immutable value.
 //
-// Loops write a list element by element, and other holders of the old list must not see it. So a
-// list is cut into chunks that lists share: changing one element copies its chunk and the table of
+// Loops write a list element by element, and holders of an older version must not see it. So a list
+// is divided into chunks that lists share: changing one element copies its chunk and the table of
 // chunks, not the list. An element may be empty (reserved and not yet written).
 #pragma once
 
@@ -18,7 +18,7 @@ class TensorList {
   // The most elements that a list may have.
   static constexpr int64_t kMaxSize = int64_t{1} << 24;
 
-  // `element` is what is known of the elements' shapes.
+  // `element` is what is known about the shapes of the elements.
   explicit TensorList(DType dtype, PartialShape element = {})
       : dtype_(dtype), element_(std::move(element)) {}
 
@@ -26,7 +26,7 @@ class TensorList {
   const PartialShape& element() const { return element_; }
   void set_element(PartialShape element) { element_ = std::move(element); }
   int64_t size() const { return size_; }
-  // The bytes of all elements (HeldBytesOf); memory that versions share counts in each of them.
+  // The bytes of all elements (HeldBytesOf); memory that several versions share counts in each.
   int64_t bytes() const { return bytes_; }
 
   // Invalid when the element is empty. The index must be in [0, size()).
@@ -48,7 +48,7 @@ class TensorList {
   std::vector<std::shared_ptr<const Chunk>> chunks_;  // null: all empty
 };
 
-// The memory that a value holds: none for pages of a mapped file, which are not the process's own.
+// The memory that a value holds: 0 for pages of a mapped file, which are not the process's own.
 int64_t HeldBytesOf(const Tensor& tensor);
 
 }  // namespace oncilla

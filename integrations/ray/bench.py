@@ -80,7 +80,7 @@ def main():
     print(f"{os.cpu_count()} processors, EfficientNet-Lite0, {given.rows} pictures of {given.size}x{given.size} a request")
     for name, rate in [("Serve, pictures/s", serve_rate), ("Data, pictures/s", data_rate)]:
         figures = {w: [] for w in given.workers}
-        for _ in range(given.rounds):  # interleaved: the machine has other work, too
+        for _ in range(given.rounds):  # interleaved, since other programs may use the machine
             for workers in given.workers:
                 figures[workers].append(rate(workers, requests))
         for workers, values in figures.items():

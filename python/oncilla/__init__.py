@@ -4,7 +4,7 @@
     model = oncilla.load("model.onnx")
     outputs = model(image=array)        # a dict of arrays
 
-Sessions hold memory and limits, models run in them; see help(oncilla.load), help(oncilla.Session), and docs/python.md.
+Sessions own devices, memory and limits; models run in them; see help(oncilla.load), help(oncilla.Session), and docs/python.md.
 """
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ _TENSOR, _SEQUENCE, _OPTIONAL, _OPTIONAL_SEQUENCE = range(4)
 
 
 def string_bytes(value: Any) -> bytes:
-    """The bytes of a string. A str becomes UTF-8; its surrogates become the bytes that they were read from."""
+    """The bytes of a string. A str is encoded as UTF-8; surrogates become the bytes that they stand for."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape")
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
-    raise TypeError(f"an element of strings is {type(value).__name__}, and must be str or bytes")
+    raise TypeError(f"an element of a tensor of strings must be str or bytes, not {type(value).__name__}")
 
 
 def strings_array(strings: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -88,17 +88,17 @@ def from_array(array: np.ndarray[Any, Any], name: str = "") -> _oncilla.Tensor:
 
 
 def _fits(array: np.ndarray[Any, Any], dtype: np.dtype[Any], kind: str) -> bool:
-    """Whether all values are in the range of a type of this kind. Floats are rounded; what is not finite stays so."""
+    """Whether all values are in the range of a type of this kind. Floats are rounded; infinities and NaN always fit."""
     if kind in "iu":
         low, high = _types.integer_range(dtype)
-        # As Python's numbers: casts back and forth between int64 and uint64 wrap around twice, and seem exact.
+        # Compared as Python's numbers: a cast between int64 and uint64 and back wraps around twice, and would seem exact.
         return int(array.min()) >= low and int(array.max()) <= high
     if kind not in "fc" or array.dtype.kind not in "iufc":
         return True
     with np.errstate(over="ignore", invalid="ignore"):
         cast = array.astype(dtype).astype(np.complex128 if kind == "c" else np.float64)
         fits = np.isfinite(cast) | ~np.isfinite(array)
-        if dtype.name.startswith("float4"):  # which has nothing beyond its largest value, and gives that
+        if dtype.name.startswith("float4"):  # has no infinity: larger values become the largest
             fits &= np.abs(array) <= 6
         return bool(np.all(fits))
 
@@ -124,14 +124,14 @@ def _from_numbers(name: str, value: Any, code: int | None) -> _oncilla.Tensor:
     extended = _types.is_extended(code)
     kind = "f" if extended and "float" in dtype.name else "i" if extended else dtype.kind
     if kinds.index(array.dtype.kind) > kinds.index(kind) and not (array.dtype.kind in "iu" and kind in "iu"):
-        raise TypeError(f"input '{name}': values of {array.dtype} are no {dtype.name}; convert them yourself")
+        raise TypeError(f"input '{name}': values of {array.dtype} are not converted to {dtype.name}; convert them first")
     if not _fits(array, dtype, kind):
         raise OverflowError(f"input '{name}': a value is out of the range of {dtype.name}")
     return from_array(array.astype(dtype), name)
 
 
 def to_tensor(name: str, value: Any, code: int | None = None) -> _oncilla.Tensor:
-    """Any value that stands for one tensor. `code` is the type that the model declares, where it does."""
+    """Converts any value for one tensor. `code` is the type that the model declares, if it does."""
     if isinstance(value, _oncilla.Tensor):
         return value
     if isinstance(value, np.ndarray):
@@ -156,7 +156,7 @@ def to_tensor(name: str, value: Any, code: int | None = None) -> _oncilla.Tensor
         return from_array(np.asarray(value), name)
     if value is None:
         raise TypeError(f"input '{name}' is None, and the model does not declare it as optional")
-    raise TypeError(f"input '{name}': {type(value).__name__} is no array, list, number or string")
+    raise TypeError(f"input '{name}': {type(value).__name__} is not an array, list, number or string")
 
 
 def tensor_from_dlpack(value: Any) -> _oncilla.Tensor:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 
 class Error(Exception):
-    """A failure of Oncilla's. `code` is the status code's name ("NOT_FOUND"), `stage` where it happened ("options", "file",
+    """A failure of the library. `code` is the status code's name ("NOT_FOUND"), `stage` where it happened ("options", "file",
     "load", "compile", "run", "device"), `node` and `device` what it is about ("" where there is none), `driver_code` the
     OpenCL driver's own number or None.
 
@@ -79,7 +79,7 @@ class PermissionDeniedError(Error, PermissionError):
 
 
 class ResourceExhaustedError(Error, MemoryError):
-    """Memory ran out, or too many runs wait."""
+    """Memory ran out, or too many runs are waiting."""
 
     code = "RESOURCE_EXHAUSTED"
 
@@ -109,7 +109,7 @@ class UnimplementedError(Error, NotImplementedError):
 
 
 class InternalError(Error):
-    """A fault of Oncilla's own."""
+    """A bug in the library."""
 
     code = "INTERNAL"
 

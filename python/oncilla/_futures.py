@@ -1,4 +1,4 @@
-"""Asynchronous runs as futures. One thread of Python's completes them all, and ends with the interpreter."""
+"""Asynchronous runs as futures. One Python thread completes them all, and ends with the interpreter."""
 from __future__ import annotations
 
 import asyncio

@@ -63,7 +63,7 @@ class Graph(_oncilla.GraphBase):
         elif isinstance(value, Sequence):
             self._set_list(key, value)
         else:
-            raise TypeError(f"attribute '{key}': {type(value).__name__} is no kind of attribute")
+            raise TypeError(f"attribute '{key}': {type(value).__name__} is not a type of attributes")
 
     def _set_list(self, key: str, values: Sequence[Any]) -> None:
         if all(isinstance(v, int) for v in values):

@@ -69,7 +69,7 @@ def signature(of: _Declared) -> str:
 
 
 def plan(of: Plan) -> str:
-    """Nodes per device as bars, memory, and the nodes that are not where most are."""
+    """Nodes per device as bars, memory, and the nodes that are not on the device of most nodes."""
     devices = of.devices
     total = sum(devices.values()) or 1
     rows = []
@@ -95,7 +95,7 @@ def model(signatures: Mapping[str, _Declared], of: Plan | None) -> str:
 
 
 def _value(value: Any) -> str:
-    """Few numbers as bars, strings as they are, more as their range."""
+    """A few numbers as bars, strings unchanged, more numbers as their range."""
     if not isinstance(value, np.ndarray):
         if isinstance(value, list):
             return f"{len(value)} elements"

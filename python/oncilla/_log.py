@@ -13,6 +13,6 @@ def log(level: int, message: bytes) -> None:
 
 
 def native_level() -> int:
-    """The lowest level that the logger takes now, by the library's numbers."""
+    """The logger's lowest effective level, by the library's numbers."""
     wanted = logger.getEffectiveLevel()
     return next((i for i, level in enumerate(_LEVELS) if level >= wanted), len(_LEVELS) - 1)

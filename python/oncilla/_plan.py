@@ -24,7 +24,7 @@ class PlacedNode:
 
 @dataclasses.dataclass(frozen=True)
 class PlanMemory:
-    """What the plan for one set of shapes takes on a device in a run, in bytes, and the node at its peak."""
+    """The memory of a run on a device for one set of shapes, in bytes, and the node at its peak."""
 
     device: str
     arena_bytes: int

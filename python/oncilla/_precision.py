@@ -12,7 +12,7 @@ from ._runtime import Runtime, default_runtime
 
 @dataclasses.dataclass(frozen=True)
 class NumberErrors:
-    """How far a value is from its value in fp32; see docs/precision.md."""
+    """The errors of a value relative to fp32; see docs/precision.md."""
 
     largest: float
     max_error: float
@@ -25,7 +25,7 @@ class NumberErrors:
 
 @dataclasses.dataclass(frozen=True)
 class PrecisionReport:
-    """What check_precision found: a table as text, and numbers for each output and intermediate value."""
+    """The result of check_precision: a table as text, and numbers for each output and intermediate value."""
 
     text: str
     outputs: dict[str, NumberErrors]

@@ -35,7 +35,7 @@ class Result(dict[str, Any]):
             file.write(self.trace(format))
 
     def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
-        # Another process has nothing to report on: there, and in copies, it is a dict of its arrays.
+        # The report and trace exist in this process only: when pickled or copied, a result is a dict of its arrays.
         return dict, (dict(self),)
 
     def _repr_html_(self) -> str:

@@ -18,7 +18,7 @@ from ._runtime import Runtime, default_runtime
 Progress = _Callable[[str, float], None]
 @runtime_checkable
 class SerializedModel(Protocol):
-    """A protobuf message, of whatever package."""
+    """A protobuf message of any package."""
 
     def SerializeToString(self) -> bytes: ...
 
@@ -209,7 +209,7 @@ def _close_all() -> None:
         if session._pid == os.getpid():
             try:
                 session.close(cancel=True)
-            except Exception:  # nobody is left to be told
+            except Exception:  # there is nobody left to report it to
                 pass
 
 

@@ -38,7 +38,7 @@ class TensorSpec:
         array([1., 2.], dtype=float32)
         """
         if self.kind != "tensor":
-            raise TypeError(f"'{self.name}' is {self.kind} of {self.dtype}, and no tensor")
+            raise TypeError(f"'{self.name}' is {self.kind} of {self.dtype}, not a tensor")
         code = _types.CODES[self.dtype]
         tensor = _arrays.to_tensor(self.name, value, code)
         if tensor.code != code:
@@ -52,7 +52,7 @@ class TensorSpec:
         return f"{self.name}: {kind}{self.dtype} {shape}"
 
 
-Info = tuple[str, int, Any, int]  # as the extension module gives it
+Info = tuple[str, int, Any, int]  # as the extension module returns it
 
 
 def spec_of(info: Info) -> TensorSpec:

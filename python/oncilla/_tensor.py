@@ -1,4 +1,4 @@
-"""The class Tensor's Python half: methods added to the type of the extension module."""
+"""The Python part of the class Tensor: methods added to the type of the extension module."""
 from __future__ import annotations
 
 from typing import Any
@@ -36,7 +36,7 @@ def _array(self: _oncilla.Tensor, dtype: Any = None, copy: bool | None = None) -
 def _dlpack(self: _oncilla.Tensor, *, stream: Any = None, max_version: tuple[int, int] | None = None,
             dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
     """A capsule of DLPack: memory of the host or, of a tensor on a GPU, its cl_mem (kDLOpenCL). Before version 1 a capsule
-    cannot say that memory is read-only, and gets a copy unless `copy` is False."""
+    cannot express that memory is read-only, and gets a copy unless `copy` is False."""
     if stream is not None:
         raise BufferError("host memory and OpenCL have no streams")
     here = self.dlpack_device()

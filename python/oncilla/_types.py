@@ -31,7 +31,7 @@ def is_extended(code: int) -> bool:
 
 
 def numpy_dtype(code: int) -> np.dtype[Any]:
-    """NumPy's dtype of a type; ImportError where it needs ml_dtypes and that is not installed."""
+    """NumPy's dtype of a type; ImportError if it needs ml_dtypes and that is not installed."""
     name = NAMES[code]
     if name in _OF_NUMPY:
         return np.dtype(name)
@@ -66,4 +66,4 @@ def code_of(dtype: Any) -> int:
         return STRING
     if given.name in CODES:
         return CODES[given.name]
-    raise TypeError(f"{given} is no type that models have; there are: {', '.join(CODES)}")
+    raise TypeError(f"{given} is not a type of tensors; the types are: {', '.join(CODES)}")

@@ -1,4 +1,4 @@
-// Arrays of NumPy's as tensors and back, without a copy where the memory allows.
+// Converts NumPy's arrays to tensors and back, without a copy if the memory allows.
 #pragma once
 
 #include "python/src/handles.h"
@@ -13,8 +13,8 @@ struct Feed {
   nb::object object;  // keeps `tensor` alive
 };
 
-// `like` says what the model declares for the name: a function of Python's that converts whatever
-// is no plain array (_arrays.py), or everything where the model does not take tensors alone.
+// `convert` is a Python function that converts values which are not plain arrays (_arrays.py); if
+// not `plain`, it converts everything, because the model has inputs other than tensors.
 Feed ToFeed(nb::handle value, nb::handle convert, nb::handle name, bool plain = true);
 
 // An array over an object with Python's buffer interface, shape and dtype permitting; else null.

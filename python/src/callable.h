@@ -1,4 +1,4 @@
-// Callables, as the calls on them see them.
+// Callables, as their calls use them.
 #pragma once
 
 #include "python/src/requests.h"

@@ -1,5 +1,5 @@
-// What callbacks of the library leave for threads of Python's to do: references to give back,
-// messages to log, runs that are over.
+// Work that callbacks of the library leave to threads of Python: releasing references, logging
+// messages, completing runs.
 #pragma once
 
 #include <atomic>
@@ -8,15 +8,15 @@
 
 namespace oncilla_python {
 
-// What the library holds of others' through a wrapped tensor or the bytes of a model: a view of an
-// object, or something that `free` gives back and may be null.
+// An object of Python that the library holds through a wrapped tensor or the bytes of a model: a
+// view of an object, or something that `free` releases; may be null.
 struct Kept {
   Kept* next = nullptr;
   Py_buffer view = {};
   void* managed = nullptr;
   void (*free)(void* managed) = nullptr;
 };
-// While one lives, its thread will drain: nobody else need be asked to.
+// While an object exists, its thread will call Drain, so that no other thread has to be notified.
 class WillDrain {
  public:
   WillDrain() : before_(std::exchange(promised, true)) {}
@@ -35,7 +35,7 @@ void ReleaseLater(void* kept);
 extern std::atomic<Kept*> kept_for_release;
 extern std::atomic<bool> messages_wait;
 void DrainSlow();
-// Does what is left to do and needs the interpreter's lock. Called by whoever has called the
+// Does the deferred work that needs the interpreter's lock. Called by code that has called the
 // library.
 inline void Drain() {
   if (kept_for_release.load(std::memory_order_relaxed) != nullptr ||

@@ -1,9 +1,9 @@
 // What the files of the extension share: handles of the C interface that free what they hold, and
 // failures as Python's exceptions.
 //
-// Calls that may take time release the interpreter's lock. Callbacks of the library never take it,
-// since a thread that holds it may be waiting for a lock of the library's: they leave a note, which
-// a thread of Python's takes up (deferred.h).
+// Calls that may take time release the interpreter's lock. Callbacks of the library never acquire
+// it, since a thread that has it may be waiting for a lock of the library: they queue their work,
+// which a thread of Python does later (deferred.h).
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -21,7 +21,7 @@ namespace oncilla_python {
 
 namespace nb = nanobind;
 
-// Raises the exception that belongs to a failure, and frees the status; null is success.
+// Raises the exception for a failure, and frees the status; null is success.
 void Check(oncilla_status* status);
 // The exception as an object, for futures.
 nb::object ToException(oncilla_status* status);
@@ -46,7 +46,7 @@ struct Cancellation {
   Handle<oncilla_cancellation, oncilla_cancellation_free> handle;
 };
 
-// Frees the handle without the interpreter's lock: that may wait for runs.
+// Frees the handle without the interpreter's lock, since that may wait for runs.
 template <class H>
 void FreeUnlocked(H& handle) {
   if (handle == nullptr) return;
@@ -96,15 +96,14 @@ inline oncilla_model* Need(const Model& model) {
 }
 
 // Loads `model` by a function of the C interface, which runs without the interpreter's lock, and
-// tells `hook`, a function of Python's or None, how far that is. What the hook raises ends the
-// load.
+// reports progress to `hook`, a Python function or None. An exception in the hook ends the load.
 using LoadFunction =
     std::function<oncilla_status*(const oncilla_load_options* options, oncilla_model** model)>;
 void LoadBy(Model& model, nb::handle hook, const std::string& tags, int stored_devices, bool eager,
             const LoadFunction& load);
 
-// Functions and classes that Python's half has given by name (__init__.py), and that live as long
-// as the process. Nothing is imported where it is asked for: that could wait for another thread.
+// Functions and classes that the Python part registers by name (__init__.py), and that live as long
+// as the process. Nothing is imported on use: that could wait for another thread.
 nb::handle PythonHelper(const char* name);
 
 void DefineTensor(nb::module_& m);

@@ -7,8 +7,9 @@
 
 namespace oncilla_python {
 
-// While one lives in the main thread, and Python's own handler of SIGINT is installed, a SIGINT
-// also cancels the token. Handlers of the application's own run after the run, as in any extension.
+// While an object exists in the main thread, and Python's own handler of SIGINT is installed, a
+// SIGINT also cancels the token. Handlers of the application are called after the run, as in any
+// extension.
 class Interruptible {
  public:
   // Null: a token of ours.

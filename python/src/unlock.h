@@ -1,9 +1,10 @@
-// Giving up and taking the interpreter's lock, also while the interpreter ends.
+// Releasing and acquiring the interpreter's lock, also while the interpreter shuts down.
 //
-// CPython before 3.14 ends a thread that asks for the lock then by unwinding its stack, which C++
-// takes for an exception that nobody may throw, and ends the process. So threads other than the one
-// that ends the interpreter do not ask any more: they wait for the end of the process. Those that
-// have asked already, or are in the module, are waited for (BeginEnd).
+// CPython before 3.14 ends a thread that requests the lock during shutdown by unwinding its stack,
+// which C++ treats as an exception that no function may throw, and ends the process. So threads
+// other than the one that shuts the interpreter down do not request the lock any more: they wait
+// for the end of the process. Threads that have requested it already, or are in the module, are
+// waited for (BeginEnd).
 #pragma once
 
 #include <Python.h>
@@ -14,19 +15,21 @@
 
 namespace oncilla_python {
 
-// The thread that ends the interpreter, once it has begun to (_session.py); else 0.
+// The thread that shuts the interpreter down, once it has begun to (_session.py); else 0.
 extern std::atomic<unsigned long> ending_thread;
 
-// How many threads are in the module, but not in the library, or wait to come back from there.
+// The number of threads that are in the module, but not in the library, or that wait to return from
+// there.
 extern std::atomic<int> busy_threads;
 
-// Whether the interpreter ends on another thread than this one.
+// Whether another thread shuts the interpreter down.
 inline bool InterpreterEnds() {
   const unsigned long by = ending_thread.load();
   return by != 0 && by != PyThread_get_thread_ident();
 }
 
-// While one lives, this thread is in the module. Calls that run Python's code or may wait have one.
+// While an object exists, this thread is in the module. Calls that run Python code or may wait have
+// one.
 class Inside {
  public:
   Inside();
@@ -44,7 +47,7 @@ class Inside {
   const bool outermost_;
 };
 
-// While one lives, other threads of Python's run.
+// While an object exists, other threads of Python can run.
 class Unlock {
  public:
   Unlock() : state_(PyEval_SaveThread()) {
@@ -66,7 +69,7 @@ class Unlock {
   PyThreadState* const state_;
 };
 
-// Called by the thread that ends the interpreter, before that begins.
+// Called by the thread that shuts the interpreter down, before that begins.
 void BeginEnd();
 
 }  // namespace oncilla_python

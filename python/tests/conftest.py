@@ -1,4 +1,4 @@
-"""What the tests share: models of one op, files of the source tree."""
+"""Fixtures: models of one op, files of the source tree."""
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-"""A model that takes long: many products of large matrices behind each other."""
+"""A slow model: many products of large matrices in sequence."""
 import numpy as np
 import oncilla
 

@@ -1,4 +1,4 @@
-"""Arrays in and out: layouts, types, what is refused, and that nothing is copied that need not be."""
+"""Arrays in and out: layouts, types, what is refused, and that nothing is copied unnecessarily."""
 import gc
 
 import numpy as np
@@ -52,7 +52,7 @@ def test_lists_take_the_declared_type():
         with pytest.raises(TypeError, match="float64"):
             run([1.5])
         with pytest.raises(oncilla.InvalidArgumentError, match="x:0"):
-            run(np.array([1, 2]))  # an array says what it is: int64
+            run(np.array([1, 2]))  # an array has a type: int64
         assert run([]).shape == (0,)
 
 
@@ -175,7 +175,7 @@ def test_a_run_copies_nothing_large():
     with one_op("Neg") as model:
         x = np.ones(size, np.float32)
         model.run({"x:0": np.zeros(4, np.float32)}, outputs="y:0")
-        pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak is counted anew
+        pathlib.Path("/proc/self/clear_refs").write_text("5")  # resets the peak
         before = resident("VmRSS")
         y = model.run({"x:0": x}, outputs="y:0")["y:0"]
         grown = resident("VmHWM") - before

@@ -22,7 +22,7 @@ def test_pytorch():
         assert back.data_ptr() == y.ctypes.data and y[1, 2] == -4
         assert torch.from_dlpack(y).tolist() == y.tolist()
         assert torch.from_dlpack(tensor).tolist() == x.tolist()
-        # What holds gradients says so itself.
+        # PyTorch itself refuses tensors that require gradients.
         with pytest.raises((BufferError, RuntimeError), match="grad"):
             model.run({"x:0": torch.ones(2, 1, requires_grad=True)}, outputs="y:0")
     with one_op("Neg", "bfloat16") as model:

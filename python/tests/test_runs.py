@@ -39,7 +39,7 @@ def test_signatures(net, grey):
 
 
 def test_nodes_are_judged(net):
-    """An ONNX file of Relu and an op that nobody has."""
+    """An ONNX file of Relu and an op that does not exist."""
     file = (b"\x08\x08\x12\x00:A\n\x0c\n\x01x\x12\x01a\"\x04Relu\n\x0c\n\x01a\x12\x01y\"\x04Nope\x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08\x02"
             b"b\x0f\n\x01y\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08\x02B\x04\n\x00\x10\x11")
     with oncilla.load(file, device="cpu") as model:
@@ -398,7 +398,7 @@ def test_loading_bytes(testdata):
     data = bytearray((testdata / "tensorflow/matmul.pb").read_bytes())
     with oncilla.Session(device="cpu") as session:
         model = session.load(data, name="mine")
-        data[:] = bytes(len(data))  # the model has its own
+        data[:] = bytes(len(data))  # the model must have its own copy
         assert model.inputs or model.signatures
         assert session.load(memoryview(bytes((testdata / "tensorflow/matmul.pb").read_bytes())))
         with pytest.raises(oncilla.Error, match="mine"):
@@ -489,7 +489,7 @@ def test_a_model_is_freed_when_it_is_let_go(quickstart, grey):
         call(grey)
         del call
         deadline = time.monotonic() + 10
-        while seen() is not None and time.monotonic() < deadline:  # the thread of run_async lets go last
+        while seen() is not None and time.monotonic() < deadline:  # the thread of run_async releases it last
             time.sleep(0.01)
         assert seen() is None and session() is None
     finally:

@@ -1,5 +1,5 @@
-// ByteBudget: how many bytes of requests the server holds at the same time, over all connections
-// and both front ends.
+// ByteBudget: the number of bytes of requests that the server holds at the same time, over all
+// connections and both front ends.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ class ByteBudget {
   std::atomic<size_t> held_{0};
 };
 
-// A part of the budget, given back at the end of its life.
+// A part of the budget, released on destruction.
 class ByteHold {
  public:
   ByteHold() = default;

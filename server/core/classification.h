@@ -6,9 +6,9 @@
 
 namespace oncilla::server {
 
-// "VALUE:INDEX" of the `count` largest elements, or of all where there are fewer, the largest first
-// and the first of equal ones first; `rows`: of each row along the first axis. What is no number
-// comes last. InvalidArgument for a type that has no order, or has no form as text.
+// "VALUE:INDEX" of the `count` largest elements, or of all if there are fewer, the largest first
+// and the first of equal ones first; `rows`: for each row along the first axis. NaN comes last.
+// InvalidArgument for a type that has no order, or no text form.
 absl::StatusOr<Tensor> Classified(const std::string& name, const Tensor& tensor, uint64_t count,
                                   bool rows);
 

@@ -1,4 +1,4 @@
-// Parameters of requests that mean the same in both front ends.
+// Parameters of requests with the same meaning in both front ends.
 #pragma once
 
 #include "server/core/request.h"

@@ -1,5 +1,5 @@
-// What both front ends turn their messages into, and what they get back: one form for HTTP and
-// gRPC.
+// The common form of requests and responses, to and from which both front ends convert their
+// messages.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ namespace oncilla::server {
 using Clock = std::chrono::steady_clock;
 constexpr Clock::time_point kNever = Clock::time_point::max();
 
-// `timeout` from now, or kNever for 0 and for what is too far away to count.
+// `timeout` from now, or kNever for 0 and for times that the clock cannot represent.
 inline Clock::time_point After(std::chrono::microseconds timeout) {
   constexpr auto kMost = std::chrono::hours(24 * 365);
   return timeout.count() <= 0 || timeout > kMost ? kNever : Clock::now() + timeout;
@@ -37,12 +37,12 @@ struct NamedTensor {
 // An output that the client asks for by name.
 struct WantedOutput {
   std::string name;
-  bool binary = false;   // HTTP: as bytes behind the JSON
-  uint64_t classes = 0;  // so many of the largest elements as texts; 0: the output itself
+  bool binary = false;   // HTTP: as bytes after the JSON
+  uint64_t classes = 0;  // number of largest elements to return as texts; 0: the output itself
   std::optional<MemoryTarget> into;  // written there instead of being sent
 };
 
-// The sequence that a request belongs to. A number stands as it is, a text in quotation marks.
+// The sequence that a request belongs to. A number is kept as it is, a text in quotation marks.
 struct SequenceMark {
   std::string id;  // empty: none
   bool start = false, end = false;
@@ -57,7 +57,7 @@ struct InferRequest {
   bool binary_outputs = false;        // of outputs that are not asked for by name
   Clock::time_point deadline = kNever;
   uint64_t priority = 0;  // 1 goes before 2; 0: the model's default
-  SequenceMark sequence;  // means nothing to a model that keeps no state
+  SequenceMark sequence;  // ignored by a model that keeps no state
 };
 
 struct InferOutput {
@@ -85,7 +85,7 @@ struct InferResponse {
 
 using InferDone = std::function<void(absl::StatusOr<InferResponse>)>;
 
-// A tensor of a model as the protocol tells it.
+// A tensor of a model as the protocol describes it.
 struct TensorMetadata {
   std::string name;
   std::string datatype;

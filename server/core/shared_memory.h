@@ -26,7 +26,7 @@ class SharedMemory {
   ~SharedMemory();
 
   absl::Status Register(const MemoryRegion& region);
-  // An empty name: all. One that is not registered is no error, as in other servers.
+  // An empty name: all. A name that is not registered is not an error, as in other servers.
   void Unregister(const std::string& name);
   // An empty name: all. NotFound for one that is not registered.
   absl::StatusOr<std::vector<MemoryRegion>> Regions(const std::string& name) const;
@@ -39,7 +39,7 @@ class SharedMemory {
     MemoryRegion region;
     int file = -1;
   };
-  // The region's file and the place in it.
+  // The region's file and the offset in it.
   absl::StatusOr<std::pair<int, uint64_t>> Locate(const MemoryTarget& target) const;
 
   const bool enabled_;

@@ -1,5 +1,5 @@
-// Failures as the server reports them: one kind of status below both front ends, one table from
-// codes to those of HTTP, and one place that keeps the server's paths out of what clients read.
+// Failures as the server reports them: one status type for both front ends, one table from codes
+// to those of HTTP, and the removal of the server's paths from messages for clients.
 #pragma once
 
 #include <oncilla/oncilla.hpp>
@@ -11,8 +11,8 @@
 
 namespace oncilla::server {
 
-// The engine's failure; its codes have the same numbers. `what` stands before the message where it
-// is not empty.
+// Converts the engine's failure; its codes have the same numbers. `what` is put before the message
+// unless it is empty.
 absl::Status FromEngine(const oncilla::Status& status, std::string_view what = {});
 
 inline std::string_view Message(const absl::Status& status) {
@@ -24,14 +24,14 @@ int HttpCodeOf(absl::StatusCode code);
 // "INVALID_ARGUMENT", as metrics and logs write it.
 std::string NameOf(absl::StatusCode code);
 
-// From now on `path` and the slash behind it are left out of messages for clients. Before the front
-// ends start.
+// From now on `path` and the slash after it are left out of messages for clients. To be called
+// before the front ends start.
 void HidePath(const std::string& path);
 // The failure with `path` called "the model", for failures whose path is not the same for all
 // models.
 absl::Status WithoutPath(const absl::Status& status, const std::string& path);
-// A message as clients may read it: without hidden paths and this machine's name, at most 4 KiB,
-// and valid UTF-8.
+// A message for clients: without hidden paths and this machine's name, at most 4 KiB, and valid
+// UTF-8.
 std::string ForClients(std::string_view message);
 
 }  // namespace oncilla::server

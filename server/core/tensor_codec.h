@@ -1,5 +1,5 @@
-// Tensors as the protocol carries them: datatypes by name, and elements as little-endian bytes,
-// strings (BYTES) each behind a length of four bytes. All sizes come from clients and are checked
+// Tensors in the form of the protocol: datatypes by name, and elements as little-endian bytes,
+// strings (BYTES) each after a length of four bytes. All sizes come from clients and are checked
 // here.
 #pragma once
 
@@ -19,7 +19,7 @@ struct TensorSpec {
   std::vector<int64_t> shape;
 };
 
-// The protocol's name of a type ("FP32"), or "" where it has none.
+// The protocol's name of a type ("FP32"), or "" if it has none.
 std::string_view DatatypeOf(oncilla_dtype dtype);
 // InvalidArgument for a name that the protocol does not have.
 absl::StatusOr<oncilla_dtype> DtypeOf(std::string_view datatype);
@@ -31,10 +31,10 @@ size_t ElementBytes(oncilla_dtype dtype);
 // The number of elements of a shape. InvalidArgument for negative sizes and products above 2^62.
 absl::StatusOr<size_t> ElementsOf(const std::string& name, const std::vector<int64_t>& shape);
 
-// Copies the bytes of a tensor. InvalidArgument where they are not as many as the shape wants,
-// where a string's length leaves the bytes, or a BOOL is neither 0 nor 1.
+// Copies the bytes of a tensor. InvalidArgument if their number does not fit the shape, a string's
+// length exceeds the bytes, or a BOOL is neither 0 nor 1.
 absl::StatusOr<Tensor> TensorFromRaw(const TensorSpec& spec, std::string_view bytes);
-// A tensor of strings; as many as the shape wants.
+// A tensor of strings, whose number must fit the shape.
 absl::StatusOr<Tensor> TensorFromStrings(const TensorSpec& spec,
                                          const std::vector<std::string>& strings);
 

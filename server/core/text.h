@@ -1,4 +1,4 @@
-// Text that comes from elsewhere: UTF-8, numbers, names.
+// Checks and parses text from outside: UTF-8, numbers, names.
 #pragma once
 
 #include <charconv>
@@ -11,8 +11,8 @@
 
 namespace oncilla::server {
 
-// Appends texts and numbers. The standard library's, since Abseil's is made for a string_view of
-// its own in Debian.
+// Appends texts and numbers. Implemented here, since Abseil's version in Debian uses a string_view
+// type of its own.
 inline void StrAppend(std::string* text) { (void)text; }
 template <class First, class... Rest>
 void StrAppend(std::string* text, const First& first, const Rest&... rest) {
@@ -45,8 +45,8 @@ std::string ValidUtf8(std::string_view text);
 // A decimal number without sign, blanks and leading zeros; none where it is anything else or too
 // large.
 std::optional<int64_t> ParseNumber(std::string_view text);
-// Letters, digits, '_', '-' and '.', not beginning with '.', at most 128: what a model may be
-// called.
+// Whether the text is a valid model name: letters, digits, '_', '-' and '.', not beginning with
+// '.', at most 128.
 bool IsModelName(std::string_view text);
 
 }  // namespace oncilla::server

@@ -1,5 +1,4 @@
-// What is common to all calls of the gRPC form: who may call, what is logged and counted, how
-// failures are told.
+// The common part of all gRPC calls: authorization, logging, counting, and the form of failures.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -15,7 +14,7 @@ inline grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), ForClients(Message(status)));
 }
 
-// Notes a call from its begin; Done() logs and counts it, once.
+// Records a call from its start; Done() logs and counts it, once.
 class GrpcCall {
  public:
   GrpcCall(Service* service, grpc::CallbackServerContext* context, const char* rpc);

@@ -24,7 +24,7 @@ class GrpcFront {
 
   absl::Status Start();
   int port() const;
-  // Takes no further calls; those under way are cancelled at `deadline`.
+  // Accepts no further calls; those in progress are cancelled at `deadline`.
   void Stop(std::chrono::system_clock::time_point deadline);
 
  private:

@@ -25,14 +25,14 @@ struct ConnectionLimits {
   size_t body_bytes = 256 << 20;
 };
 
-// Facts about the current request of a connection that httplib's form of it lacks.
+// Facts about the current request of a connection that httplib's request does not have.
 struct RequestFacts {
   std::string
       path;  // httplib sees "/" alone: its patterns are regular expressions, slow on long paths
   std::string body_encoding;  // "gzip", "deflate"; empty: as it is
   Clock::time_point begin;
   bool handled = false;  // a handler of ours had the request; else httplib refused it
-  ByteHold held;         // of its body
+  ByteHold held;         // for its body
   AccessRecord record;
 };
 
@@ -49,19 +49,19 @@ class Connection : public httplib::Stream {
 
   // Waits for the first byte of a request; false when none comes in time, or `stop` becomes true.
   bool AwaitRequest(const std::atomic<bool>& stop);
-  // The head is read: from here on the limits are those of a body. `counted`: its bytes are taken
-  // from the budget as they come, since its length was not told.
+  // To be called when the head was read: from here on the limits are those of a body. `counted`:
+  // its bytes are taken from the budget as they arrive, since its length is unknown.
   void BeginBody(bool counted);
   // The request is answered.
   void EndRequest() { facts.held = {}; }
-  // Whether the client closed its side, and so waits for nothing.
+  // Whether the client closed its side, so that it does not wait for a response.
   bool PeerGone() const;
-  // After the response the connection ends, whatever the request says.
+  // Closes the connection after the response, whatever the request says.
   void CloseAfterwards() { close_ = true; }
   bool closes() const { return close_; }
-  // A part of a request had come when its time was over, or its bytes were too many.
+  // Whether a part of a request had arrived when its time was over, or it had too many bytes.
   bool overran() const { return overran_; }
-  // The requests of all connections left no room for the body.
+  // Whether the requests of all connections left no room for the body.
   bool crowded() const { return crowded_; }
 
   bool is_readable() const override { return true; }

@@ -19,14 +19,14 @@ class HttpFront {
   absl::Status Start() { return listener_.Start(); }
   void Stop() { listener_.Stop(); }
   int port() const { return listener_.port(); }
-  // Answers what comes on a connected socket, on this thread; for tests.
+  // Answers requests on a connected socket, on this thread; for tests.
   void ServeOn(int socket) { listener_.ServeOn(socket, nullptr); }
 
  private:
   using Request = httplib::Request;
   using Response = httplib::Response;
   void SetUp();
-  // Refuses a request before its body is read; true where it did.
+  // Refuses a request before its body is read; returns true if it did.
   bool RefusedAtHead(const Request& request, Response& response);
   void Handle(const Request& request, Response& response);
   void LogRequest(const Request& request, const Response& response);

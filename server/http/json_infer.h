@@ -11,8 +11,8 @@
 
 namespace oncilla::server {
 
-// `json_bytes`: how much of the body is JSON, where the header Inference-Header-Content-Length says
-// so. The model's name and version are left to the caller.
+// `json_bytes`: the size of the JSON part of the body, if the header
+// Inference-Header-Content-Length is present. The model's name and version are left to the caller.
 absl::StatusOr<InferRequest> ParseInferBody(std::string_view body, std::optional<size_t> json_bytes,
                                             const SharedMemory& memory);
 

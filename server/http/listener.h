@@ -1,5 +1,5 @@
-// Listener: httplib's server on connections of our own: bounded in number and time, with TLS or
-// without.
+// Listener: httplib's server on our own connections, which are limited in number and time, with or
+// without TLS.
 #pragma once
 
 #include <httplib.h>
@@ -36,7 +36,7 @@ class Listener : public httplib::Server {
   // for a taken port.
   absl::Status Start();
   int port() const { return port_; }
-  // Answers what comes on a connected socket until one side ends it. `tls` may be null.
+  // Answers requests on a connected socket until one side closes it. `tls` may be null.
   void ServeOn(int socket, SSL* tls);
   // Ends idle connections, waits for requests under way and stops.
   void Stop();

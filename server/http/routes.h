@@ -10,8 +10,7 @@
 
 namespace oncilla::server {
 
-// A call on its way: the parts of its path that stand for names, its body as sent, and its
-// response.
+// A call in progress: the names in its path, its body as sent, and its response.
 struct HttpCall {
   Service& service;
   const httplib::Request& request;
@@ -25,7 +24,7 @@ absl::Status Answer(const std::string& path, HttpCall& call);
 // GET /metrics, on a port of its own: see watch/metrics.h.
 absl::Status AnswerMetrics(const std::string& path, HttpCall& call);
 // Whether the path may be read without a token: health checks, and the document of the status page,
-// which holds no data.
+// which contains no data.
 bool IsOpenPath(const std::string& path);
 
 }  // namespace oncilla::server

@@ -1,7 +1,7 @@
 // Batcher: the queue of one version of a model, and the threads that run it. Requests wait in a
-// bounded queue, by their priority and then in their order; where batches are allowed, those of
-// equal shapes are joined along the first axis, run as one and divided again. Of a sequence one
-// request runs at a time, with the state that the one before it left.
+// bounded queue, by their priority and then in order of arrival; if batches are allowed, requests
+// of equal shapes are concatenated along the first axis, run as one, and their results divided
+// again. Of a sequence one request runs at a time, with the state that the previous one left.
 #pragma once
 
 #include <condition_variable>
@@ -18,7 +18,7 @@
 
 namespace oncilla::server {
 
-// So many runs at the same time on a device; an empty name is the session's device.
+// The number of runs at the same time on a device; an empty name is the session's device.
 struct InstanceGroup {
   std::string device;
   int count = 1;
@@ -33,7 +33,7 @@ struct BatcherOptions {
   std::optional<SequenceOptions> sequences;  // of a model that keeps state
 };
 
-// One request on its way. `done` is called once, on any thread, without locks held.
+// A request in progress. `done` is called once, on any thread, without locks held.
 class Job {
  public:
   // `rows`: the first size of each input where the model takes batches, else 1. Jobs of equal `key`
@@ -67,13 +67,13 @@ class Batcher {
   Batcher(BatcherOptions options, Run run, StatisticsRecorder* statistics);
   ~Batcher();
 
-  // Takes the job into the queue. Where it is full, or closed, `done` is called at once
+  // Adds the job to the queue. If that is full or closed, `done` is called at once
   // (ResourceExhausted, Unavailable).
   void Submit(const std::shared_ptr<Job>& job);
   // Ends a job early; a run that has no other is cancelled. Does nothing for one that is over.
   void Cancel(const std::shared_ptr<Job>& job);
-  // Takes no further jobs and waits for those there are; from `deadline` on they are ended as
-  // Unavailable. Returns when none is left and no thread runs.
+  // Accepts no further jobs and waits for the existing ones; at `deadline` they end as Unavailable.
+  // Returns when none is left and no thread runs.
   void Close(Clock::time_point deadline);
 
   size_t waiting() const;
@@ -89,7 +89,7 @@ class Batcher {
   void Execute(const std::string& device, const std::shared_ptr<Job::Execution>& execution);
   absl::Status RunJobs(const std::string& device, const JobList& jobs,
                        const Cancellation& cancellation);
-  // The first job that may be taken, or the end.
+  // The first job that may run, or end().
   std::deque<std::shared_ptr<Job>>::iterator Runnable();
   bool CanRun(const Job& job) const { return !sequences_ || sequences_->CanRun(job.place_); }
   // With the mutex held.
@@ -103,7 +103,8 @@ class Batcher {
   // Each job's part of an output of all of them.
   absl::StatusOr<std::vector<Tensor>> Parts(const JobList& jobs, const std::string& name,
                                             const Tensor& output) const;
-  // What each job leaves to the next one of its sequence; `names` are those of the outputs.
+  // Stores the state that each job leaves for the next one of its sequence; `names` are those of
+  // the outputs.
   absl::Status KeepState(const JobList& jobs, const std::vector<std::string>& names,
                          const std::vector<Tensor>& outputs, std::vector<absl::Status>& kept);
   int64_t TimeoutOf(const JobList& jobs) const;

@@ -1,4 +1,4 @@
-// ModelConfig: what config.yaml in a model's folder may say. docs/serving.md lists the keys.
+// ModelConfig: the contents of config.yaml in a model's folder. docs/serving.md lists the keys.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct DeclaredState {
   std::optional<std::vector<int64_t>> initial_dims;  // of the first state, zeros; none: 1 for -1
 };
 
-// What an input of the model is told of its sequence: whether the request is the first or the last
-// one, that there is one, or the sequence's id.
+// What an input of the model receives about its sequence: whether the request is the first or the
+// last one, that there is one, or the sequence's id.
 enum class ControlKind { kStart, kReady, kEnd, kId };
 // Names by ControlKind, as the protocol has them.
 inline constexpr const char* kControlKinds[] = {"CONTROL_SEQUENCE_START", "CONTROL_SEQUENCE_READY",
@@ -82,16 +82,16 @@ struct ModelConfig {
   bool joins() const { return max_batch > 1; }
 };
 
-// Reads a config.yaml, or what is one and comes from elsewhere, called `source` in messages.
+// Reads a config.yaml, or an equivalent text from elsewhere, called `source` in messages.
 // InvalidArgument with the line for a key that does not exist and a value out of range.
 absl::StatusOr<ModelConfig> ParseConfig(const std::string& yaml,
                                         const std::string& source = "config.yaml");
 // The parameters that are memory_limit and variables (as a list of JSON) in sequence_batching.
 inline constexpr const char* kSequenceMemoryLimit = "sequence_memory_limit";
 inline constexpr const char* kSequenceVariables = "sequence_variables";
-// What the protocol's configurations have no words for, as parameters by the names of the keys.
+// Settings that the protocol's configurations do not have, as parameters by the names of the keys.
 std::vector<std::pair<std::string, std::string>> ParametersOf(const ModelConfig& config);
-// The session's options as JSON: those of the config, and so many runs at once as there are
+// The session's options as JSON: those of the config, with max_concurrent_runs set to the number of
 // instances.
 std::string SessionConfig(const ModelConfig& config);
 

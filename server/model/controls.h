@@ -1,5 +1,5 @@
-// Control inputs: what the server tells a model of the sequence that a request belongs to, through
-// inputs which clients do not see.
+// Control inputs: inputs, invisible to clients, through which the server tells a model about the
+// sequence of a request.
 #pragma once
 
 #include <string>
@@ -19,13 +19,13 @@ struct ControlTensor {
   Tensor no, yes;              // of all kinds but kId
 };
 
-// Takes the controls out of the model's inputs. InvalidArgument where one is not as the model has
-// it.
+// Removes the controls from the model's inputs. InvalidArgument if the model does not have one as
+// declared.
 absl::StatusOr<std::vector<ControlTensor>> FindControls(const ModelConfig& config,
                                                         ModelMetadata& metadata);
 
-// Appends the controls to a request's inputs, in their order; nothing for a request of no sequence.
-// InvalidArgument where the sequence's id is none of the type that the model takes.
+// Appends the controls to a request's inputs, in their order; nothing for a request without a
+// sequence. InvalidArgument if the sequence's id is not of the type that the model accepts.
 absl::Status AddControls(const std::vector<ControlTensor>& controls, InferRequest& request);
 
 }  // namespace oncilla::server

@@ -1,5 +1,5 @@
-// Whether the runs that a configuration allows at the same time fit into memory: into the model's
-// own limit, and beside the other models.
+// Whether the runs that a configuration allows at the same time fit into memory: within the model's
+// own limit, and together with the other models.
 #pragma once
 
 #include <map>
@@ -11,13 +11,13 @@
 
 namespace oncilla::server {
 
-// The memory of each device that each model was promised, for its weights and its runs. A model
-// takes it only when requests come, so what other models hold now is less than they may need.
+// The memory of each device that is reserved for each model's weights and runs. A model allocates
+// it only when requests arrive, so what other models hold now is less than they may need.
 class Promises {
  public:
-  // To be called when the largest batch, of `rows` rows, was prepared: its plans tell what a run
-  // takes. ResourceExhausted where `runs` of them, beside the weights and the other models, do not
-  // fit, with how much would; otherwise the promise is kept until End.
+  // To be called when the largest batch, of `rows` rows, was prepared: its plans tell how much a
+  // run needs. ResourceExhausted if `runs` of them, with the weights and the other models, do not
+  // fit, with the number that would; otherwise the reservation is kept until End.
   absl::Status Make(const void* owner, const Session& session, int64_t rows, int runs);
   void End(const void* owner);
 

@@ -12,12 +12,12 @@ class LoadInterrupt {
  public:
   ~LoadInterrupt();
 
-  // The load's session from here on; closed at once where the load was interrupted already.
+  // Registers the load's session; it is closed at once if the load was interrupted already.
   void Watch(const Session& session);
-  // The load is over: its session is the model's, and is closed no more. Returns whether the load
-  // was interrupted; the session is then closed.
+  // Ends the load: its session belongs to the model, and is not closed any more. Returns whether
+  // the load was interrupted; the session is then closed.
   bool Finish();
-  // Closes the session on a thread of its own: what compiles or uploads there ends soon.
+  // Closes the session on a thread of its own: compilations and uploads in it end soon.
   void Interrupt();
 
  private:

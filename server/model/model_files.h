@@ -1,5 +1,5 @@
-// ModelFiles: the files that a load request brought, in a private folder that is removed when
-// nobody refers to it any more.
+// ModelFiles: the files of a load request, in a private folder that is removed with the last
+// reference.
 #pragma once
 
 #include <memory>
@@ -26,10 +26,10 @@ struct LoadRequest {
 
 class ModelFiles {
  public:
-  // InvalidArgument with the path for one that is not a version's file: VERSION/NAME, or deeper.
+  // InvalidArgument with the path for a file that is not within a version: VERSION/NAME, or deeper.
   static absl::Status Check(const std::vector<ModelFile>& files);
-  // Writes files that were checked. ResourceExhausted where `budget`, which counts what lies on
-  // disk, or the disk has no room for them.
+  // Writes files that were checked. ResourceExhausted if `budget`, which counts bytes on disk, or
+  // the disk has no room for them.
   static absl::StatusOr<std::shared_ptr<const ModelFiles>> Write(
       const std::vector<ModelFile>& files, ByteBudget* budget);
   ~ModelFiles();

@@ -1,4 +1,4 @@
-// A model's configuration in the protocol's words, as a load request may bring it.
+// A model's configuration in the protocol's form, as a load request may contain it.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace oncilla::server {
 
-// The text of a config.yaml that says the same, for ParseConfig. InvalidArgument with its name for
-// a member that there is not, that has another type, or that config.yaml has no key for.
+// The equivalent text of a config.yaml, for ParseConfig. InvalidArgument with its name for a member
+// that does not exist, has another type, or has no key in config.yaml.
 absl::StatusOr<std::string> ConfigFromProtocol(const std::string& model, const std::string& json);
 
 }  // namespace oncilla::server

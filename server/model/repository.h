@@ -1,6 +1,6 @@
-// Repository: the folder of models, and which versions of them are loaded. A few threads load, each
-// a model of its own at a time; another lets models that are replaced or unloaded finish their
-// requests; a version is replaced only when the one after it is ready.
+// Repository: the folder of models, and which versions of them are loaded. A few threads load
+// models, each a different one at a time; another thread lets models that are replaced or unloaded
+// finish their requests; a version is replaced only when its successor is ready.
 #pragma once
 
 #include <condition_variable>
@@ -32,7 +32,7 @@ struct RepositoryOptions {
   size_t load_files_bytes = 0;     // of load requests' files on disk, for all models; 0: none
 };
 
-// Something to tell the log of the server: a model that was loaded, that failed, that was unloaded.
+// An event for the server's log: a model was loaded, failed, or was unloaded.
 using RepositoryEvent = std::function<void(const std::string& what, const std::string& model,
                                            const std::string& version, const std::string& reason)>;
 
@@ -43,11 +43,11 @@ class Repository {
 
   // Begins to load in the background. InvalidArgument where the folder cannot be read.
   absl::Status Start();
-  // Whether what is loaded at the start has been loaded, or has failed.
+  // Whether everything that is loaded at the start has been loaded, or has failed.
   bool started() const;
 
-  // The version that serves; an empty `version` is the highest that is ready. NotFound for names
-  // that there are not, Unavailable with the reason for versions that are not ready.
+  // The version that serves; an empty `version` is the highest that is ready. NotFound for unknown
+  // names, Unavailable with the reason for versions that are not ready.
   absl::StatusOr<std::shared_ptr<ServedModel>> Find(const std::string& name,
                                                     const std::string& version) const;
   // The versions of a model that are ready, in ascending order.
@@ -55,15 +55,15 @@ class Repository {
   std::vector<std::shared_ptr<ServedModel>> ReadyModels() const;
   std::vector<IndexEntry> Index(bool only_ready) const;
 
-  // Loads a model, or what is new of it. `done` is called on a loading thread, or at once.
-  // A configuration of the request's stands instead of config.yaml, but for the session's options
-  // there, and its files instead of the model's folder, until the next request to load it.
+  // Loads a model, or its new versions. `done` is called on a loading thread, or at once. A
+  // configuration in the request replaces config.yaml, except for the session's options there, and
+  // its files replace the model's folder, until the next request to load it.
   void Load(const std::string& name, LoadRequest request, std::function<void(absl::Status)> done);
-  // Takes a model out of service; requests under way still finish, and a load under way is
-  // interrupted. NotFound where it is not there.
+  // Takes a model out of service; requests in progress still finish, and a load in progress is
+  // interrupted. NotFound if it does not exist.
   absl::Status Unload(const std::string& name);
 
-  // Interrupts loading, then closes all models; requests still under way at `deadline` fail.
+  // Interrupts loading, then closes all models; requests still in progress at `deadline` fail.
   void Close(Clock::time_point deadline);
 
  private:
@@ -91,14 +91,14 @@ class Repository {
   void Work();
   void RetireWork();
   void Enqueue(Task task);
-  // Takes the first task whose model no other thread is at; none where there is none.
+  // Takes the first task whose model no other thread works on; nothing if there is none.
   std::optional<Task> Take();
   void EndOfStart();
   void Poll();
   void PollModel(const std::string& name, bool there);
   absl::Status CheckLoad(const std::string& name, LoadRequest& request) const;
   absl::Status LoadRequested(const std::string& name, const LoadRequest& request);
-  // Where the model's versions lie; `files` are those of a load request.
+  // The folder of the model's versions; `files` are those of a load request.
   std::string FolderOf(const std::string& name, std::shared_ptr<const ModelFiles>& files) const;
   // The model's configuration: its config.yaml's, or that of the last load request. `text`: what it
   // was read from.
@@ -110,7 +110,7 @@ class Repository {
   absl::Status LoadVersion(const std::string& name, int64_t version, const ModelConfig& config,
                            const std::string& files);
   void RetireOthers(const std::string& name, const std::vector<int64_t>& wanted);
-  // What became of a load, with the mutex held. Aborted where the model was unloaded meanwhile.
+  // Records the result of a load, with the mutex held. Aborted if the model was unloaded meanwhile.
   absl::Status NoteLoaded(const std::string& name, int64_t version, const std::string& files,
                           const absl::StatusOr<std::shared_ptr<ServedModel>>& loaded);
   // With the mutex held.

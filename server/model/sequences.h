@@ -1,6 +1,6 @@
-// Sequences: the live sequences of a model that keeps state between the requests of one client: the
-// state that each request is fed with, and what becomes of it. Requests of a sequence run one after
-// the other, in the order in which they were accepted.
+// Sequences: the active sequences of a model that keeps state between the requests of one client:
+// the state for each request, and its update. Requests of a sequence run one after another, in the
+// order in which they were accepted.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ struct StateTensor {
   Tensor initial;             // for the first request of a sequence
 };
 
-// What stands for a variable among inputs and outputs, none of which may begin so.
+// The prefix of a variable's name among inputs and outputs, none of which may begin so.
 inline constexpr std::string_view kVariableKey = "variable ";
 
 struct SequenceOptions {
@@ -58,22 +58,22 @@ class Sequences {
 
   const std::vector<StateTensor>& states() const { return options_.states; }
 
-  // Accepts a request. InvalidArgument where it names no sequence, or continues one that is not
-  // live; ResourceExhausted where it starts one too many. A start within a live sequence makes it
-  // begin anew behind the requests that were accepted before.
+  // Accepts a request. InvalidArgument if it names no sequence, or continues one that is not
+  // active; ResourceExhausted if it starts one too many. A start within an active sequence restarts
+  // it after the requests that were accepted before.
   absl::StatusOr<Place> Accept(const SequenceMark& mark);
-  // The request is over, whether it ran or not. Each that was accepted is told once. One that
-  // failed breaks its sequence: those behind it fail, until one that starts it anew.
+  // To be called once for each accepted request when it is over, whether it ran or not. One that
+  // failed breaks its sequence: later ones fail, until one that restarts it.
   void Leave(const Place& place, bool failed);
 
   // Whether no other request of the sequence runs.
   bool CanRun(const Place& place) const;
-  // From here to Release the request has the sequence for itself.
+  // From here to Release the request has exclusive use of the sequence.
   void Hold(const Place& place);
   void Release(const Place& place);
-  // What the request is fed with, in the order of states(). Aborted where one before it failed.
+  // The state for the request, in the order of states(). Aborted if an earlier one failed.
   absl::StatusOr<std::vector<Tensor>> StateFor(const Place& place);
-  // What the next request is fed with. ResourceExhausted where all states would hold too much.
+  // Stores the state for the next request. ResourceExhausted if all states would exceed the limit.
   absl::Status Keep(const Place& place, std::vector<Tensor> state);
 
   // Ends the sequences that were idle for too long; returns when the next one would be.

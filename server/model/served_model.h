@@ -1,5 +1,5 @@
-// ServedModel: one version of a model that is ready to serve: its session, its signature, its queue
-// and its counts.
+// ServedModel: one version of a model that is ready to serve: its session, signature, queue and
+// statistics.
 #pragma once
 
 #include <map>
@@ -39,9 +39,9 @@ class ServedModel {
     ModelConfig config;
     std::shared_ptr<const void> files = nullptr;  // kept as long as the model
   };
-  // Loads and compiles the model and, where its inputs' sizes allow, plans its largest batch, so
-  // that what does not fit beside the other models of `promises` fails here. The message names no
-  // file. Aborted where it was interrupted.
+  // Loads and compiles the model and, if its inputs' sizes allow, plans its largest batch, so that
+  // it fails here if it does not fit together with the other models of `promises`. The message
+  // names no file. Aborted if it was interrupted.
   static absl::StatusOr<std::shared_ptr<ServedModel>> Load(const Runtime& runtime,
                                                            const Source& source,
                                                            std::shared_ptr<Promises> promises,
@@ -53,13 +53,13 @@ class ServedModel {
   const ModelConfig& config() const { return config_; }
   const std::string& version() const { return version_; }
 
-  // Checks the request against the signature and puts it into the queue. `done` may be called
-  // before this returns. The job is null where the request was refused.
+  // Checks the request against the signature and adds it to the queue. `done` may be called before
+  // this returns. The job is null if the request was refused.
   std::shared_ptr<Job> Submit(InferRequest request, InferDone done);
   void Cancel(const std::shared_ptr<Job>& job) { batcher_->Cancel(job); }
 
-  // Takes no further requests, waits for those under way, at most until `deadline`, and frees all
-  // memory.
+  // Accepts no further requests, waits for those in progress, at most until `deadline`, and frees
+  // all memory.
   void Close(Clock::time_point deadline);
 
   Statistics statistics() const { return statistics_.Snapshot(); }

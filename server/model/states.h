@@ -7,13 +7,13 @@
 
 namespace oncilla::server {
 
-// Takes the states out of the model's inputs and outputs, since clients neither send nor get them;
-// an output that the configuration declares besides stays. Completes the configuration's states by
-// the types and sizes of the model. InvalidArgument where a state is not as the model has it.
+// Removes the states from the model's inputs and outputs, since clients neither send nor receive
+// them; an output that the configuration also declares stays. Completes the configuration's states
+// by the types and sizes of the model. InvalidArgument if the model does not have a state as
+// declared.
 absl::StatusOr<SequenceOptions> FindStates(ModelConfig& config, ModelMetadata& metadata);
 
-// Adds the variables of sequences to the states; a sequence begins with the values that they have
-// now.
+// Adds the variables of sequences to the states; a sequence begins with their current values.
 absl::Status FindVariables(const ModelConfig& config, const ModelMetadata& metadata,
                            const Model& model, SequenceOptions& options);
 

@@ -1,5 +1,5 @@
-// What is counted of a version of a model: the protocol's statistics and the metrics are both read
-// from here.
+// The statistics of a version of a model, from which the protocol's statistics and the metrics are
+// both derived.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace oncilla::server {
 
-// How often, and how long in all.
+// A count, and the total duration.
 struct DurationCount {
   uint64_t count = 0;
   uint64_t ns = 0;
@@ -29,8 +29,8 @@ struct Histogram {
   double sum = 0;
   uint64_t count = 0;
   void Add(std::chrono::nanoseconds time);
-  // The value below which a share of all lies, by the upper bound of its bucket; 0 where nothing
-  // was counted.
+  // The value below which a share of all lies, as the upper bound of its bucket; 0 if nothing was
+  // counted.
   double Quantile(double share) const;
 };
 

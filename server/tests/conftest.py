@@ -132,7 +132,7 @@ def repository(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def server(repository):
-    """One server for all tests that change nothing in it; it must outlive them and end well."""
+    """One server for all tests that do not change its state; it must survive them and exit normally."""
     made = Server(repository, "--shared-memory", "--max-request-mib", "16")
     yield made
     assert made.process.poll() is None, "the server died:\n" + "".join(made.lines[-50:])

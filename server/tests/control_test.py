@@ -92,7 +92,7 @@ def test_joined_and_without_a_state_of_the_servers(tmp_path, start):
             assert result.as_numpy("told").tolist() == [[i == 0, 1, i == 2]] and result.as_numpy("who").item() == s
         client.stop_stream()
         assert client.get_inference_statistics("told").model_stats[0].execution_count == 3
-        # The model's state is then the clients' to send.
+        # Then clients send the model's state.
         config = {"sequence_batching": {"control_input": json.loads(json.dumps(
             client.get_model_config("told", as_json=True)["config"]["sequence_batching"]["control_input"]))}}
         client.load_model("told", config=json.dumps(config))

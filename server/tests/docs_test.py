@@ -1,4 +1,4 @@
-"""The first lines of docs/serving.md, as one pastes them."""
+"""The first commands of docs/serving.md, run as they are."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""Requests that are wrong, broken, too large, too slow or too many: each gets an error, and the server goes on."""
+"""Requests that are invalid, broken, too large, too slow or too many: each gets an error, and the server keeps working."""
 
 import concurrent.futures
 import json
@@ -23,7 +23,7 @@ def raw(server, data, seconds=20, finish=False):
             if finish:
                 connection.shutdown(socket.SHUT_WR)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # the server had enough before the end; what it answered is there all the same
+            pass  # the server closed the connection before the end; its response can still be read
         try:
             while chunk := connection.recv(65536):
                 answer += chunk
@@ -154,7 +154,7 @@ def test_chunks(server):
     head = b"POST /v2/models/affine/infer HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
     chunks = b"".join(b"%x\r\n%s\r\n" % (1, body[i:i + 1]) for i in range(len(body))) + b"0\r\n\r\n"
     assert b'"data":[3,5,7]' in raw(server, head + chunks)
-    # More than the limit, in chunks whose sum nobody told.
+    # More than the limit, in chunks without a declared total.
     host, port = server.http.split(":")
     with socket.create_connection((host, int(port)), timeout=20) as connection:
         connection.sendall(head)
@@ -186,7 +186,7 @@ def test_messages_tell_nothing_of_the_machine(server):
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """A server that holds little of requests."""
+    """A server with a small limit for the bytes of requests."""
     from conftest import Server
     root = tmp_path_factory.mktemp("small")
     models.affine(root, "affine")
@@ -232,7 +232,7 @@ def test_what_requests_hold_together_is_bounded(small):
 
 @pytest.fixture(scope="module")
 def tight(tmp_path_factory):
-    """A server with few connections and little patience."""
+    """A server with few connections and short time limits."""
     from conftest import Server
     root = tmp_path_factory.mktemp("tight")
     models.affine(root, "affine")
@@ -242,7 +242,7 @@ def tight(tmp_path_factory):
 
 
 def test_slow_clients_are_cut_off(tight):
-    """A body that comes byte by byte, and one that never comes."""
+    """A body that arrives byte by byte, and one that never arrives."""
     host, port = tight.http.split(":")
     begin = time.time()
     with socket.create_connection((host, int(port)), timeout=30) as connection:
@@ -257,7 +257,7 @@ def test_slow_clients_are_cut_off(tight):
     begin = time.time()
     answer = raw(tight, b"POST /v2/models/affine/infer HTTP/1.1\r\nContent-Length: 1000\r\n\r\n")
     assert b"408" in answer[:20] and time.time() - begin < 10
-    # One that says nothing at all, and one that half closes.
+    # A connection that sends nothing at all, and one that is half closed.
     assert raw(tight, b"") == b"" and b"400" in raw(tight, b"GET /v2 HT", finish=True)[:20] + b"400"
     assert alive(tight)
 

@@ -61,7 +61,7 @@ def test_a_configuration_that_is_read_changed_and_sent_back(served):
     assert batching["priority_levels"] == 2 and batching["max_queue_delay_microseconds"] == 500
     assert batching["default_queue_policy"]["max_queue_size"] == 7
     assert batching["default_queue_policy"]["default_timeout_microseconds"] == 5000000
-    # The folder is looked through meanwhile, and the configuration stays, until a load without one.
+    # Polls of the folder must not change the configuration, until a load without one.
     models.affine(root, "fence")
     server.await_state("fence", "1", "READY")
     assert config_of(client, "a")["max_batch_size"] == 2
@@ -101,7 +101,7 @@ def test_what_a_configuration_may_not_say(kind, tmp_path, start):
             text = wrong if isinstance(wrong, str) else json.dumps(wrong)
             with pytest.raises(InferenceServerException, match=why):
                 client.load_model("a", config=text)
-            assert infer(client, 1)[0, 0] == 3, wrong  # what was there still serves
+            assert infer(client, 1)[0, 0] == 3, wrong  # the previous model must still serve
         with pytest.raises(InferenceServerException, match="1 MiB"):
             client.load_model("a", config=json.dumps({"name": "a" * (1 << 20)}))
         with pytest.raises(InferenceServerException, match="takes no files in load requests"):

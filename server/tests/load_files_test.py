@@ -68,7 +68,7 @@ def test_a_model_that_is_in_no_repository(served):
     assert infer(client, "b", "1") == 6 and infer(client, "b") == 7
     server.await_events(lambda e: e.get("event") == "unloaded" and e.get("model") == "b")
     await_folders(temporary, 1)
-    # Looking through the repository takes nothing away.
+    # Polling the repository must not remove them.
     models.affine(server.repository, "fence")
     server.await_state("fence", "1", "READY")
     assert infer(client, "b") == 7
@@ -90,7 +90,7 @@ def test_in_place_of_the_repository(served):
     assert infer(client, "a") == 1 and server.get("/v2/models/a/config")[1]["max_batch_size"] == 2
     server.await_state("a", "3", "UNAVAILABLE")
     await_folders(temporary, 0)
-    # One that does not load leaves what serves.
+    # A model that does not load must leave the previous one in service.
     fails("not a model", client.load_model, "a", config="{}", files={"file:1/model.onnx": b"\x08\x08no model"})
     assert infer(client, "a") == 1
 

@@ -74,7 +74,7 @@ def test_settings_choose_the_events(served):
     assert loud == {**BEGIN, "log_verbose_level": 1}
     assert {("info", "unloaded"), ("info", "loaded"), ("verbose", "engine")} == set(events_of(server, reload(server)))
     assert "memory limit" in str([event.get("reason") for event in server.events() if event.get("event") == "engine"])
-    # Without a value: as at the beginning; what was told may be sent back as it is.
+    # Without a value: the initial setting; a reply may be sent back unchanged.
     assert told(client, client.update_log_settings({"log_verbose_level": None, "log_info": None})) == BEGIN
     assert told(client, client.update_log_settings(BEGIN)) == BEGIN
 

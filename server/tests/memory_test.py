@@ -58,7 +58,7 @@ def test_inputs_and_outputs_in_shared_memory(server, kind):
             given = source("io", x.nbytes)
             wanted.set_shared_memory("io", 8)
             fails("has 24 bytes", lambda: client.infer("affine", [given], outputs=[wanted]))
-            # A region that its owner cuts short is an error, not the server's end.
+            # A region that its owner truncates must give an error and not crash the server.
             os.truncate(f"/dev/shm{key}", 4)
             fails("fewer bytes", lambda: client.infer("affine", [given]))
             client.unregister_system_shared_memory("io")

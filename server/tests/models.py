@@ -19,7 +19,7 @@ def _save(folder, nodes, inputs, outputs, constants=()):
         [onnx.numpy_helper.from_array(a, n) for n, a in constants])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     folder.mkdir(parents=True, exist_ok=True)
-    # By a name of its own first: a server that looks meanwhile must not see half a file.
+    # Under a temporary name first: a server that polls meanwhile must not see an incomplete file.
     part = folder / "part"
     onnx.save(model, part)
     part.rename(folder / "model.onnx")

@@ -130,7 +130,7 @@ def test_new_versions_without_a_gap(tmp_path, start):
         models.affine(tmp_path, "a", version, scale=float(version), offset=0.0)
         server.await_state("a", str(version), "READY")
         server.await_state("a", str(version - 1), "UNAVAILABLE")
-    # One that fails leaves the old one in service.
+    # A version that fails must leave the old one in service.
     (tmp_path / "a" / "4").mkdir()
     (tmp_path / "a" / "4" / "model.onnx").write_bytes(b"no model")
     server.await_state("a", "4", "UNAVAILABLE")
@@ -141,7 +141,7 @@ def test_new_versions_without_a_gap(tmp_path, start):
     assert not failures, failures[:3]
     assert seen == {1.0, 2.0, 3.0}
     assert server.state("a", "3")["state"] == "READY"
-    # A folder that goes takes its model along; one that comes brings one.
+    # Removing a folder unloads its model; a new folder is loaded.
     models.affine(tmp_path, "b")
     shutil.rmtree(tmp_path / "a")
     server.await_state("b", "1", "READY")
@@ -209,7 +209,7 @@ def test_models_load_side_by_side_and_loads_are_interrupted(tmp_path, start):
         assert "unloaded on request" in entry["reason"]
         assert [e["event"] for e in server.await_events(lambda e: e.get("model") == "a")] == ["interrupted"]
         server.await_state("c", "1", "READY")  # the thread that it had is free
-        # A client that asks for a load and loses patience does not end it.
+        # A client that requests a load and disconnects must not end it.
         with pytest.raises(OSError):
             server.call("/v2/repository/models/a/load", b"{}", timeout=0.5)
         server.await_state("a", "1", "LOADING")
@@ -397,7 +397,7 @@ def test_a_model_unloaded_in_mid_request(tmp_path, start):
     assert server.get("/v2/models/a/ready")[0] == 503
     for thread in threads:
         thread.join()
-    assert answers == [SLOW.sum()] * 3  # those under way were still answered
+    assert answers == [SLOW.sum()] * 3  # requests in progress must still be answered
     server.await_state("a", "1", "UNAVAILABLE")
 
 

@@ -118,7 +118,7 @@ def test_what_clients_see_of_states(tmp_path, start, client_of):
     fails("there is no input 's'", client.infer, "sum", [given(client, "x", ones()), given(client, "s", ones())], sequence_id=1)
     fails("there is no output 's_next'", client.infer, "sum", [given(client, "x", ones())], sequence_id=1,
           outputs=[(http if isinstance(client, http.InferenceServerClient) else grpc).InferRequestedOutput("s_next")])
-    assert step(client, "sum", ones(), 1).tolist() == [[2, 2, 2]]  # what was refused left it as it was
+    assert step(client, "sum", ones(), 1).tolist() == [[2, 2, 2]]  # the refused request must not change the state
     assert step(client, "shown", ones(5), 1, start=True, output="s_next").tolist() == [[5, 5, 5]]
     metadata = server.get("/v2/models/sum")[1]
     assert [t["name"] for t in metadata["inputs"]] == ["x"] and [t["name"] for t in metadata["outputs"]] == ["y"]
@@ -133,7 +133,7 @@ def test_what_clients_see_of_states(tmp_path, start, client_of):
     assert (first["input_name"], first["output_name"], first["data_type"]) == ("s", "s_next", "TYPE_FP32")
     assert [int(d) for d in first["dims"]] == [-1, 3] and [int(d) for d in first["initial_state"][0]["dims"]] == [1, 3]
     assert second["data_type"] == "TYPE_INT64" and "initial_state" not in second
-    # What is told can be sent back.
+    # The reply can be sent back.
     client.load_model("shown", config=json.dumps(config))
     again = client.get_model_config("shown", **as_json)
     assert again.get("config", again) == config
@@ -159,9 +159,9 @@ def test_starts_ends_and_ids(tmp_path, start, client_of):
     assert step(client, "sum", ones(4), "one", start=True, end=True)[0, 0] == 4
     fails('no live sequence "one"', step, client, "sum", ones(), "one")
     fails("may have 128 bytes", step, client, "sum", ones(), "a" * 129, start=True)
-    # As in Triton, a model that keeps no state does not mind.
+    # As in Triton, a model without state ignores it.
     assert step(client, "affine", ones(), 5, end=True)[0, 0] == 3
-    # A request that is not as the model takes it is refused, and is no step.
+    # An invalid request is refused, and is not a step of the sequence.
     fails("has the shape", step, client, "sum", np.ones((1, 4), np.float32), 2**63 - 1)
     assert step(client, "sum", ones(), 2**63 - 1)[0, 0] == 3
     counts = server.get("/v2/models/sum/stats")[1]["model_stats"][0]["sequences"]
@@ -267,7 +267,7 @@ def test_states_that_grow_are_bounded(tmp_path, start, client_of):
     assert step(client, "all", part, 1, start=True) == 400 and step(client, "all", part[:10], 2, start=True) == 10
     assert step(client, "all", part, 1) == 800
     fails("takes 4800 bytes, those of others take 40, and all may take 4000", step, client, "all", part, 1)
-    # That step was none, and nobody can tell what the next one should see.
+    # The step failed, so the state for the next one is undefined.
     fails("an earlier request of sequence 1 failed", step, client, "all", part, 1)
     assert step(client, "all", part[:10], 2) == 20
     assert step(client, "all", part, 1, start=True) == 400

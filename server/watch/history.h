@@ -1,4 +1,4 @@
-// MemoryHistory: what was held of each device over the last half hour, for the status page.
+// MemoryHistory: the memory held on each device over the last half hour, for the status page.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ class MemoryHistory {
   std::deque<Sample> samples_;
 };
 
-// Bytes of the process in memory; 0 where the system does not tell.
+// Bytes of the process in memory; 0 if the system does not report them.
 int64_t ResidentBytes();
 
 }  // namespace oncilla::server

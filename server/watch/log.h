@@ -1,5 +1,5 @@
-// The server's log: one JSON object a line, for each request (the access log) and for what happens
-// to models and in the engine (events).
+// The server's log: one JSON object per line, for each request (the access log) and for events of
+// models and the engine.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace oncilla::server {
 
-// A request that is over.
+// A completed request.
 struct AccessRecord {
   const char* protocol = "http";  // or "grpc"
   std::string method;             // GET, POST; the RPC's name
@@ -28,7 +28,7 @@ struct AccessRecord {
   TraceContext trace;
   std::optional<RequestTimes> times;  // of a request that is traced
 
-  // What an answer tells of its request.
+  // Copies the facts in a response about its request.
   void Take(const InferResponse& response) {
     version = response.version;
     if (response.traced) times = response.times;
@@ -44,11 +44,11 @@ class Log {
   // to.
   absl::Status Open(const std::string& access_log);
   void Access(const AccessRecord& record);
-  // To standard error, where the settings want it. `what`: "loaded", "failed", "unloaded",
+  // Writes to standard error, if the settings allow. `what`: "loaded", "failed", "unloaded",
   // "listening", "draining", ..
   void Event(const std::string& what, const std::string& model, const std::string& version,
              const std::string& reason);
-  // What the engine says.
+  // Writes a message of the engine.
   void Engine(oncilla_log_level level, const std::string& message);
   LogSettings& settings() { return settings_; }
 

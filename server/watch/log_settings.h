@@ -1,5 +1,5 @@
-// LogSettings: which lines of the server's events the log has, as clients set it and as the command
-// line begins with. The access log is not theirs: --access-log says where it goes.
+// LogSettings: which events the server logs, initially by the command line and then as clients set
+// it. They do not affect the access log, which --access-log controls.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace oncilla::server {
 
-// Of an event. What the engine tells only who asks for it is verbose.
+// The severity of an event. Messages of the engine below warnings are verbose.
 enum class Severity { kError, kWarning, kInfo, kVerbose };
-// "error", as lines of the log have it.
+// "error", as in lines of the log.
 const char* NameOf(Severity severity);
 
 class LogSettings {
  public:
-  // A flag, a number, a text, or nothing, which stands for what the server began with.
+  // A flag, a number, a text, or nothing, which means the initial value.
   using Value = std::variant<std::monostate, bool, uint64_t, std::string>;
   // By name: log_error, log_warning, log_info, log_verbose_level, log_file, log_format.
   using Values = std::map<std::string, Value>;
@@ -27,11 +27,11 @@ class LogSettings {
   explicit LogSettings(uint64_t verbose_level = 0) : begin_{true, true, true, verbose_level} {}
 
   Values Get() const;
-  // InvalidArgument, and nothing changed, for names and values that there are not: lines go to
-  // standard error as JSON whatever clients would like.
+  // InvalidArgument, without any change, for unknown names and values: lines always go to standard
+  // error as JSON, whatever clients request.
   absl::Status Set(const Values& values);
 
-  // Whether an event of this severity is told.
+  // Whether an event of this severity is logged.
   bool Wants(Severity severity) const;
 
  private:

@@ -1,4 +1,4 @@
-// The metrics as Prometheus reads them (text format 0.0.4). docs/serving.md lists them.
+// The metrics in Prometheus' text format 0.0.4. docs/serving.md lists them.
 #pragma once
 
 #include <string>

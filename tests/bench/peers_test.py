@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/peers without any other engine: its arithmetic, its reports and its refusals, on made-up rows.
+"""bench/peers without any other engine: its arithmetic, reports and refusals, on invented rows.
     peers_test.py [unittest arguments]      (needs numpy)"""
 
 import json

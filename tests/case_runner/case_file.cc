@@ -14,7 +14,7 @@
 namespace oncilla::testing {
 namespace {
 
-// Words of a line; "quoted words" keep their blanks and lose the quotes (marked by a leading \x01).
+// Words of a line; "quoted words" keep their spaces and lose the quotes (marked by a leading \x01).
 std::vector<std::string> Words(const std::string& line) {
   std::vector<std::string> out;
   for (size_t i = 0; i < line.size();) {
@@ -108,7 +108,7 @@ double Option(const std::vector<std::string>& words, std::string_view name, doub
   return otherwise;
 }
 
-// Numbers of a type that ops do not compute with, each rounded as a cast would.
+// Parses numbers of a type that ops do not compute with, each rounded as by a cast.
 Result<Tensor> ParseSmall(Tensor tensor, const std::vector<std::string>& data) {
   std::vector<double> values(static_cast<size_t>(tensor.elements()));
   if (!data.empty() && data[0] == "iota") {
@@ -234,7 +234,7 @@ Result<std::vector<Case>> ReadCases(const std::string& path, const OpSet& ops) {
       c.file = path.substr(path.rfind('/') + 1);
       c.line = number;
       auto words = Words(line);
-      // Quotes keep blanks together: "program=[Mul 0 1,Relu t0]".
+      // Quotes keep spaces within a word: "program=[Mul 0 1,Relu t0]".
       for (std::string& word : words) {
         if (word[0] == '\x01') word.erase(0, 1);
       }
@@ -339,7 +339,7 @@ Status Agree(const Tensor& actual, const Tensor& expected, double tolerance) {
     if (a[i] == b[i]) continue;
     const double bound = tolerance * (std::fabs(b[i]) + 0.1 * scale);
     const double error = std::fabs(a[i] - b[i]);
-    // Not-a-number or infinite on one side only never agrees.
+    // A value that is NaN or infinite on one side only never agrees.
     const double ratio = std::isfinite(error) && bound > 0 ? error / bound : INFINITY;
     if (ratio > worst) worst = ratio, where = i;
   }

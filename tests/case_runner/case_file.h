@@ -42,8 +42,8 @@ struct Case {
   bool same_as_cpu = false;
   double tolerance = 1e-5;
   std::optional<std::string> error;
-  // Made by mutate.h: it may be refused. If the CPU's plain code gives an answer, the device gives
-  // the same, and if that fails, so does the device; what exceeds its memory is not judged.
+  // Made by mutate.h: it may be refused. If the CPU's plain code gives a result, the device gives
+  // the same, and if it fails, so does the device, unless the device's memory does not suffice.
   bool mutant = false;
   bool may_be_rough = false;  // a mutant whose sums may be far larger than its results
 

@@ -10,10 +10,10 @@
 
 namespace oncilla::testing {
 
-// The kinds of devices whose programs differ; limits are those of common ones.
+// The kinds of devices whose programs differ; their limits are those of common devices.
 std::vector<opencl::Capabilities> KindsOfDevices();
 
-// Nothing of cases that must fail, or that the device leaves to the CPU.
+// Nothing for cases that must fail, or that the device leaves to the CPU.
 Result<std::optional<opencl::Recipe>> RecipeOf(const Case& c, const OpSet& ops,
                                                const opencl::Capabilities& caps);
 

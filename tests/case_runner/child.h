@@ -1,8 +1,8 @@
-// A test program that starts itself again: the child runs many tests, the parent goes on behind the
-// one in which it died or hung.
+// A test program that starts itself again: the child runs many tests; when it dies or hangs, the
+// parent continues after that test with a new child.
 //
-// The child writes a line "begin I" before test I, "end I WHAT-CAME-OF-IT" behind it, "broken WHY"
-// when it cannot begin at all, and whatever else it wants to be seen.
+// The child writes a line "begin I" before test I, "end I OUTCOME" after it, "broken WHY" when it
+// cannot begin at all, and any other output.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct ChildEnd {
 };
 
 // Runs this program as "--child FROM" and argv's arguments. A test that takes longer than
-// `timeout_s` is killed. `on_end` gets the test's number and what stands behind it.
+// `timeout_s` is killed. `on_end` receives the test's number and outcome.
 ChildEnd RunChild(char** argv, size_t from, int timeout_s,
                   const std::function<void(size_t, const std::string&)>& on_end);
 

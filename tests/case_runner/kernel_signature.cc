@@ -11,7 +11,7 @@ namespace {
 
 using opencl::Arg;
 
-// "const __global float * restrict x" as its type, in a fixed spelling, and its name.
+// Parses "const __global float * restrict x" into its type, in a fixed spelling, and its name.
 Result<Parameter> ParameterOf(const Tokens& tokens) {
   const auto has = [&](std::string_view word) { return std::ranges::count(tokens, word) > 0; };
   Parameter out;
@@ -35,7 +35,7 @@ Result<Parameter> ParameterOf(const Tokens& tokens) {
   return out;
 }
 
-// What a parameter must be to take an argument; of buffers the element type is left open.
+// The parameter that an argument requires; the element type of buffers is not compared.
 struct KindPrinter {
   std::string operator()(opencl::In) { return "__global const *"; }
   std::string operator()(opencl::Out) { return "__global *"; }

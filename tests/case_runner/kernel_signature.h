@@ -1,8 +1,8 @@
-// A kernel's own parameter list against a recipe's arguments, without a device.
+// Compares a kernel's own parameter list with a recipe's arguments, without a device.
 //
-// The program of a dispatch (defines, generated text, source) goes through a small preprocessor,
-// because conditionals and macros make parameters; what is left of the kernel's list is compared
-// with the dispatch: how many, their names, their order and their kinds.
+// The program of a dispatch (defines, generated text, source) is preprocessed by a small
+// preprocessor, because conditionals and macros make parameters; the kernel's list is then compared
+// with the dispatch: number, names, order and kinds.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct Parameter {
 // The parameters of kernel `entry` in a program's text, all macros expanded.
 Result<std::vector<Parameter>> ParametersOf(const std::string& program, const std::string& entry);
 
-// Refuses a dispatch whose arguments are not what the kernel takes.
+// Refuses a dispatch whose arguments do not match the kernel's parameters.
 Status CheckSignature(const opencl::Dispatch& dispatch);
 
 }  // namespace oncilla::testing

@@ -4,7 +4,7 @@
 //
 // No device and no driver is needed: recipes are pure functions of a node and a device's
 // capabilities. Each different text becomes FOLDER/<family>_<kernel>_<hash>.cl, for compilers of
-// devices that are not at hand (tools/compile_kernels). Prints how many there are of each source.
+// devices that are not available (tools/compile_kernels). Prints their number for each source.
 #include <cstdio>
 #include <iostream>
 #include <map>

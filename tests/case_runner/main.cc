@@ -4,17 +4,16 @@
 //              [--simd LEVEL] [--timeout SECONDS] [--only TEXT] [--small N]
 //              [--mutate SEED [--each N]] FILE...
 //
-// One child process runs many cases and says what it is about to do; when it dies or hangs, the
-// parent blames that case and runs the rest in a new child. A case that the device does not
-// support is a failure unless a line of the gaps file is a prefix of its key: the op, " antialias"
-// where that is asked for, the dtype of its first input, and " string" for each further input of
-// strings ("* f64": any op). --partial: the files given need not use up the gaps. --small N: only
-// cases whose inputs have at most N elements together. A line "wrong TEXT" names cases (a part of
-// FILE:LINE OP) whose failure is a known fault of the driver, "skip KEY" what it cannot even be
-// asked. --simd has the CPU use no better instructions than LEVEL (backends/cpu/instruction_set.h).
-// --mutate: N (8) mutants of every case instead of the cases, see mutate.h; the same ones for the
-// same seed. --fault abort|exit|hang:TEXT misbehaves in the cases of TEXT, to test the runner
-// itself.
+// One child process runs many cases and announces each; when it dies or hangs, the parent blames
+// that case and runs the rest in a new child. A case that the device does not support is a failure
+// unless a line of the gaps file is a prefix of its key: the op, " antialias" if that is requested,
+// the dtype of its first input, and " string" for each further input of strings ("* f64": any op).
+// --partial: the given files need not use all lines of the gaps file. --small N: only cases whose
+// inputs have at most N elements together. A line "wrong TEXT" names cases (a part of FILE:LINE OP)
+// whose failure is a known fault of the driver, "skip KEY" cases that must not even be tried.
+// --simd limits the CPU to the instructions of LEVEL (backends/cpu/instruction_set.h). --mutate: N
+// (8) mutants of every case instead of the cases, see mutate.h; the same ones for the same seed.
+// --fault abort|exit|hang:TEXT misbehaves in the cases of TEXT, to test the runner itself.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -108,7 +107,7 @@ Result<std::vector<Case>> ReadAll(const Options& options, const OpSet& ops) {
   return all;
 }
 
-// Misbehaves as --fault asks if the case's place contains its text.
+// Misbehaves as --fault requests if the case's location contains its text.
 void Misbehave(const std::string& fault, const std::string& where) {
   const size_t colon = fault.find(':');
   if (colon == std::string::npos || where.find(fault.substr(colon + 1)) == std::string::npos) {
@@ -210,7 +209,7 @@ class Parent {
     Fail(where, why);
   }
 
-  // Runs a child from case `from`; returns where to go on, nothing when no device can be opened.
+  // Runs a child from case `from`; returns the next case, nothing when no device can be opened.
   std::optional<size_t> RunFrom(size_t from) {
     const ChildEnd end =
         RunChild(argv_, from, options_.timeout_s,

@@ -1,6 +1,6 @@
-// Makes mutants of cases. The changes are those that found faults by hand: numbers at the edges of
-// their types; sizes of zero and one, and odd sizes; inputs of another type, left out, or fed where
-// the case has a constant.
+// Makes mutants of cases. The changes are those that found faults when made by hand: numbers at the
+// limits of their types; sizes of zero and one, and odd sizes; inputs of another type, omitted, or
+// fed instead of constant.
 #include "tests/case_runner/mutate.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ const T& OneOf(Random& random, const std::vector<T>& values) {
   return values[random.Below(values.size())];
 }
 
-// Returns a number near `was`, or one at the edge of a type.
+// Returns a number near `was`, or one at the limit of a type.
 int64_t OtherWhole(Random& random, int64_t was) {
   if (random.Below(3) != 0) return OneOf(random, kWhole);
   const int64_t step = random.Below(2) == 0 ? 1 : -1;
@@ -120,7 +120,7 @@ T AsElement(double number) {
   }
 }
 
-// A tensor of the type and shape with the elements of another, again and again until it is full.
+// A tensor of the type and shape, filled with the elements of another one, repeated as needed.
 Tensor Refilled(const Tensor& from, DType dtype, const Shape& shape) {
   if (from.dtype() == DType::kString || dtype == DType::kString) {
     std::vector<std::string> strings(static_cast<size_t>(shape.elements()), "x");
@@ -211,8 +211,8 @@ void MutateInput(Random& random, bool finite, CaseInput& input) {
   }
 }
 
-// Fast products multiply the zeros that they pad with, too (docs/roadmap.md), so that what is not
-// finite reaches further than in plain code.
+// Fast products also multiply the zeros of their padding (docs/roadmap.md), so that infinities and
+// NaN spread further than in plain code.
 bool NeedsFiniteNumbers(const OpTraits& traits) {
   return traits.work == Work::kTaps || traits.work == Work::kTapsBackwards ||
          traits.work == Work::kProduct || traits.work == Work::kAttention ||
@@ -230,9 +230,9 @@ bool IsFinite(const Case& c) {
   return true;
 }
 
-// RoiAlign takes samples * samples pixels for each of height * width elements: numbers that are
-// allowed each by itself would be minutes of work together. Numbers of 2^31 and more stay, since
-// they are refused.
+// RoiAlign computes samples * samples pixels for each of height * width elements: numbers that are
+// allowed individually would together take minutes. Numbers of 2^31 and more stay, since they are
+// refused.
 void BoundSamples(AttrMap& attrs) {
   for (const auto& [name, most] :
        {std::pair("samples", 16), std::pair("height", 256), std::pair("width", 256)}) {

@@ -1,4 +1,4 @@
-// How preprocess.h reads a text: comments go, lines are joined, directives act, the rest is kept.
+// Removes comments, joins lines, executes directives, keeps the rest; see preprocess.h.
 #include "tests/case_runner/preprocess.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ void ReplaceAll(std::string& text, std::string_view from, std::string_view to) {
   }
 }
 
-// A condition of #if, in C's order of operators. Names that are left count as 0.
+// A condition of #if, with C's precedence. Names without a definition count as 0.
 class Condition {
  public:
   explicit Condition(const Tokens& tokens) : tokens_(tokens) {}
@@ -223,7 +223,7 @@ Tokens Preprocessor::Expand(const Tokens& in, const std::set<std::string>& hidde
   return out;
 }
 
-// Arguments beside ## go in as they are, others expanded.
+// Arguments beside ## are inserted unchanged, others expanded.
 Tokens Preprocessor::Substitute(const Macro& macro, const std::vector<Tokens>& arguments,
                                 const std::set<std::string>& hidden) const {
   Tokens out;

@@ -15,7 +15,7 @@ using Tokens = std::vector<std::string>;
 
 class Preprocessor {
  public:
-  // Reads a text; what is left of it, macros not yet expanded, is added to `tokens`.
+  // Reads a text and appends its tokens, without expanding macros, to `tokens`.
   Status Read(std::string text);
   // With all macros as they are at the end of the text.
   Tokens Expand(const Tokens& in, const std::set<std::string>& hidden = {}) const;
@@ -40,7 +40,7 @@ class Preprocessor {
   std::vector<Condition> conditions_;
 };
 
-// Words, numbers, strings and operators; white space is gone.
+// Words, numbers, strings and operators; white space is dropped.
 Tokens Tokenize(std::string_view text);
 
 }  // namespace oncilla::testing

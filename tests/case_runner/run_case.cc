@@ -1,4 +1,4 @@
-// One case: inference with everything known and with less, then the kernel on real buffers.
+// Runs one case: inference with all facts known and with fewer, then the kernel on real buffers.
 #include "tests/case_runner/run_case.h"
 
 #include <atomic>
@@ -18,7 +18,7 @@ Result<Facts> InferFacts(const Case& c, const OpSet& ops, const Facts& in) {
   return InferNode(ops, c.op, c.op, c.attrs, in);
 }
 
-// Inference that knows less must not refuse, and must not say anything else.
+// Inference from fewer facts must not refuse the node, and must not contradict the full result.
 Status CheckPartialInference(const Case& c, const OpSet& ops, const Facts& full, const Facts& out) {
   for (const bool ranked : {true, false}) {
     for (const bool values : {true, false}) {
@@ -46,7 +46,7 @@ Status CheckPartialInference(const Case& c, const OpSet& ops, const Facts& full,
   return Status();
 }
 
-// Lays buffers out one behind the other at multiples of the device's alignment.
+// Lays buffers out one after another at multiples of the device's alignment.
 class Layout {
  public:
   Layout(int64_t alignment, bool offset) : alignment_(alignment), gap_(offset ? alignment : 0) {}
@@ -141,7 +141,7 @@ Result<std::vector<Tensor>> RunOnDevice(const NodeView& node, const Case& c, Dev
   return out;
 }
 
-// What inference is told of the inputs: values only of those that are known before a run.
+// The facts of the inputs for inference: values only of those that are known before a run.
 Facts FactsOfInputs(const Case& c, const OpDef& op) {
   Facts in;
   for (size_t i = 0; i < c.inputs.size(); ++i) {
@@ -173,7 +173,7 @@ bool RunsOnHost(const OpDef& op, const Facts& in, const Facts& out) {
   return host;
 }
 
-// As much memory as a mutant may take.
+// Limits the memory that a mutant may take.
 class SmallAccount : public HostAccount {
  public:
   static constexpr int64_t kLimit = int64_t{256} << 20;
@@ -208,7 +208,7 @@ Outcome RunMutant(const Case& c, const OpSet& ops, Device& device, Device& refer
   for (const CaseInput& input : c.inputs) {
     if (!input.absent && !input.value.valid()) return {};
   }
-  // Ops look at the clock themselves, well before the runner takes them for hanging.
+  // Ops check the clock themselves, well before the runner considers them hung.
   EarlyEnd end;
   end.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   const WorkScope scope({.memory = std::make_shared<SmallAccount>(), .end = &end});
@@ -237,7 +237,7 @@ Outcome RunMutant(const Case& c, const OpSet& ops, Device& device, Device& refer
   }
   if (!expected.ok()) return {};
   for (size_t i = 0; i < expected->size(); ++i) {
-    // Other numbers than the case's need not be as benign: what is looked for is wrong, not rough.
+    // Random numbers may be ill-conditioned: only wrong results count here, not inexact ones.
     const double tolerance = c.may_be_rough ? 0.1 : 100 * c.tolerance;
     if (Status s = Agree((*actual)[i], (*expected)[i], tolerance); !s.ok()) {
       return wrong("output ", i, ": ", Message(s));

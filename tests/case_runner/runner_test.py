@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The case runner must blame a case that dies or hangs and go on with the rest, see crashes outside
-cases, and keep its lists of known gaps honest:
+"""The case runner must blame a case that dies or hangs and run the rest, detect crashes outside
+cases, and refuse lists of known gaps that are not accurate:
     tests/case_runner/runner_test.py CASE_TESTS"""
 
 import pathlib

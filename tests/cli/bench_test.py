@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""oncilla bench against what a device can do at best: peaks, the page, and ops that run plain code. No test asserts a speed.
+"""oncilla bench against the peak rates of a device: peaks, the page, and ops that run plain code. No test asserts a speed.
     bench_test.py --oncilla PROGRAM [unittest arguments]"""
 
 import os
@@ -53,7 +53,7 @@ class Roofline(cli_test.CliTest):
         bars = [group.find("title").text for group in page.iter("g") if "data-op" in group.attrib]
         self.assertEqual(len(bars), 2)
         self.assertNotIn("{{", text.replace("{{ops}}", ""))
-        # Nothing comes from outside.
+        # The page must not load anything.
         self.assertNotRegex(text, r"https?://|src=|@import|<link|url\(")
 
     def test_times_add_up(self):
@@ -72,7 +72,7 @@ class Roofline(cli_test.CliTest):
         out = self.ok("bench", self.net, *QUICK, "--device", "cpu", "--roofline", "page.html").stdout
         for text in ("roofline", "peaks of CPU:0", "GFLOP/s fp32", "most above the roof"):
             self.assertIn(text, out)
-        # Kernels are timed in runs of their own: on a busy machine nothing may be left outside of them.
+        # Kernels are timed in separate runs: on a busy machine the time outside of them may be 0.
         self.assertRegex(out, r"outside of kernels|outside kernels: 0\.0 %")
 
     def test_on_opencl_kernels_have_short_names(self):
@@ -98,7 +98,7 @@ class Roofline(cli_test.CliTest):
         pipe = self.dir / "pipe"
         os.mkfifo(pipe)
         self.fails(9, "bench", self.net, "--roofline", pipe, says=["--roofline", "pipe"])
-        # What was there stays when the measurement fails.
+        # The previous file must stay when the measurement fails.
         kept = self.dir / "kept.html"
         kept.write_text("before")
         self.fails(3, "bench", "no_such_model.pb", "--roofline", kept)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The program as a user meets it: right outputs, clear messages, exit codes.
+"""The program as users run it: right outputs, clear messages, exit codes.
     cli_test.py --oncilla PROGRAM [unittest arguments]"""
 
 import json
@@ -477,7 +477,7 @@ class Bench(CliTest):
                        says=["the run took longer than its time limit"])
 
     def test_terminated_while_a_file_is_written(self):
-        # What is under construction goes with the process, whatever ends it politely.
+        # Unfinished files must be removed when a signal ends the process.
         for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
             process = subprocess.Popen([PROGRAM, "bench", self.small, "--output", "probs", "--samples",
                                         "1000000"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which devices the program finds, opens and takes, and how a session is configured.
+"""Which devices the program finds, opens and uses, and how a session is configured.
     devices_test.py --oncilla PROGRAM [unittest arguments]"""
 
 import json
@@ -74,7 +74,7 @@ class Devices(CliTest):
         self.fails(2, "run", self.small, "--config", bad, says=["bad.txt", "line 2", "strikt"])
         self.fails(2, "run", "--config", bad, "--dump-config", says=["strikt"])
         self.fails(9, "run", self.small, "--config", self.dir / "none", says=["none"])
-        # A ConfigProto: what has no effect is told, also where nothing is run.
+        # A ConfigProto: settings without effect are reported, even if nothing is run.
         proto = self.write("config.pb", bytes([0x10, 2, 0x28, 3]))
         out = self.ok("run", "--config", proto, "--dump-config")
         self.assertEqual(json.loads(out.stdout), {"threads": 2})

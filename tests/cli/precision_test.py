@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Numbers stored in 16 bits, as the program sets and compares them.
+"""16-bit storage: how the program selects it and compares its results.
     precision_test.py --oncilla PROGRAM [unittest arguments]"""
 
 import json

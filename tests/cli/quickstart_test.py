@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tools/quickstart on a terminal and without one: what it asks, what it installs, and the way out
-where there is no root or no network. A copy of the script runs among stand-ins for dpkg-query,
+"""tools/quickstart on a terminal and without one: what it asks, what it installs, and its advice
+without root or network. A copy of the script runs with substitutes for dpkg-query,
 apt-get, sudo, id and cmake; the program and the model are the real ones.
     quickstart_test.py --oncilla PROGRAM [unittest arguments]"""
 
@@ -112,7 +112,7 @@ class QuickstartTest(unittest.TestCase):
 
     def test_everything_there_needs_neither_root_nor_network(self):
         self.machine(missing=[], root=False, sudo=False, offline=True)
-        for _ in range(2):  # works run twice
+        for _ in range(2):  # must work when run twice
             code, text = self.piped()
             self.assertEqual(code, 0, text)
             self.assertIn("Everything that is needed is installed.", text)

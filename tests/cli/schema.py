@@ -14,7 +14,7 @@ KNOWN = {"$schema", "title", "description", "type", "const", "required", "proper
 
 
 def problems(value, schema, where="$"):
-    """What does not fit, one string per place; empty when all does."""
+    """The violations, one string per position; empty when there are none."""
     unknown = set(schema) - KNOWN
     if unknown:
         return [f"{where}: the schema uses {unknown}, which this checker does not know"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""oncilla tune as a user meets it, on PoCL: the table it writes, what later runs make of it, and tables of others.
+"""oncilla tune on PoCL: the table that it writes, its effect on later runs, and tables from elsewhere.
     tune_test.py --oncilla PROGRAM [unittest arguments]"""
 
 import json
@@ -93,7 +93,7 @@ class TuneTest(cli_test.CliTest):
         self.assertIn("(measured with another driver, 0.1)", self.kernels().stdout)
         self.assertIn("(measured with another driver, 0.1)", self.ok("inspect", self.net, *GPU, "--plan").stdout)
         self.assertIn("2 of them with another driver", self.ok("doctor", *GPU).stdout)
-        # Measured anew, its own rows come first and the others stay.
+        # When measured again, its own rows come first and the others stay.
         self.tune()
         self.assertNotIn("another driver", self.kernels().stdout)
         self.assertEqual(self.ok("tune", "--show").stdout.count("driver 0.1"), 1)
@@ -127,7 +127,7 @@ class TuneTest(cli_test.CliTest):
         self.fails(5, "tune", self.net, "--device", "cpu", says=["only OpenCL devices", "--opencl-cpu-devices"])
         self.fails(9, "tune", *GPU, "--export", "x.json", says=["has nothing for"])
         self.assertIn("no table yet", self.ok("tune", "--show").stdout)
-        # Far too little time: whatever was not measured is told, and the budget holds.
+        # Far too little time: layers that were not measured must be reported, and the budget must hold.
         begin = time.monotonic()
         out = self.ok("tune", "--ops", *GPU, "--budget", "2s", "--table", "other/ops.json")
         self.assertLess(time.monotonic() - begin, 40)

@@ -105,7 +105,7 @@ Status RunDataSet(const std::string& folder, Model& model, OnnxOutcome& outcome)
     const std::string path = StrCat(folder, "/input_", i, ".pb");
     const TensorInfo& info = signature.inputs[i];
     if (!FileExists(path)) {
-      // An optional value without a file is one that holds nothing.
+      // An optional value without a file is absent.
       if (info.kind == TensorInfo::Kind::kTensor || info.kind == TensorInfo::Kind::kSequence) break;
       request.feeds.emplace_back(info.name, OptionalOf(info, Tensor()));
       continue;
@@ -133,7 +133,7 @@ Status RunDataSet(const std::string& folder, Model& model, OnnxOutcome& outcome)
   return {};
 }
 
-// A difference found by CompareAsOnnx; its code distinguishes it from failures.
+// A difference found by CompareAsOnnx; its code distinguishes it from other failures.
 template <class... Parts>
 Status Differs(const Parts&... parts) {
   return Error(Code::kOutOfRange, parts...);

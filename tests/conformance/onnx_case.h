@@ -1,5 +1,5 @@
-// One of ONNX's own tests: a folder with model.onnx and, in test_data_set_*, what goes in and what
-// must come out. Run through a session as a user's model would be.
+// One of ONNX's own tests: a folder with model.onnx and, in test_data_set_*, the inputs and the
+// expected outputs. It is run through a session like a user's model.
 #pragma once
 
 #include <map>
@@ -19,10 +19,10 @@ enum class OnnxVerdict {
 };
 std::string_view Name(OnnxVerdict verdict);
 
-// Nodes of one family of ops as they ran: how many on the device asked for, and for those that the
-// CPU ran in its place, why. Apart from both, and no part of the share: nodes that nobody ran since
-// their values were known while planning, shape arithmetic that the CPU is meant to run, and what
-// only a host can do (strings, sizes that depend on data), by op.
+// The nodes of one family of ops in a run: how many ran on the requested device, and for those that
+// the CPU ran instead, why. Counted separately, and not part of the share: nodes that did not run
+// since their values were known while planning, shape arithmetic that is meant for the CPU, and
+// nodes that only a host can compute (strings, sizes that depend on data), by op.
 struct FamilyShare {
   int on_device = 0;
   std::map<std::string, int> refused;

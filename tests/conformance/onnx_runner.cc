@@ -4,11 +4,11 @@
 //   [--native]
 //              [--json FILE] [--list] [FOLDER...]
 //
-// One child process runs many tests; when it dies or hangs, the parent blames that test and goes on
-// with the rest in a new child. --passes names the tests that must pass (a file of the tree);
-// --update adds those that pass now. --native fails when a node ran on the CPU that should have run
-// on the device (see FamilyShare); opencl is the first OpenCL device of any type. Without FOLDER:
-// the node tests where Debian's libonnx-testdata puts them.
+// One child process runs many tests; when it dies or hangs, the parent blames that test and runs
+// the rest in a new child. --passes names a file of the tests that must pass; --update adds those
+// that pass now. --native fails when a node ran on the CPU that should have run on the device (see
+// FamilyShare); opencl is the first OpenCL device of any type. Without FOLDER: the node tests of
+// Debian's libonnx-testdata.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -107,7 +107,7 @@ class Parent {
   }
 
  private:
-  // Runs a child from test `from`; returns where to go on, nothing when it cannot start.
+  // Runs a child from test `from`; returns the next test, nothing when it cannot start.
   std::optional<size_t> RunFrom(size_t from) {
     const ChildEnd end =
         RunChild(argv_, from, kTestTimeoutSeconds, [this](size_t index, const std::string& line) {
@@ -249,7 +249,7 @@ class Parent {
     return all_refused;
   }
 
-  // A test that passed once must go on passing.
+  // A test that passed once must keep passing.
   bool CheckPasses(const std::set<std::string>& passed) {
     if (options_.passes.empty()) return true;
     std::set<std::string> listed;
@@ -275,7 +275,7 @@ class Parent {
       out << "# ONNX's tests that pass, on every device; written by onnx_tests --update.\n";
       for (const std::string& name : listed) out << name << "\n";
     } else if (!fresh.empty()) {
-      std::cout << fresh.size() << " tests pass that the list lacks (" << *fresh.begin()
+      std::cout << fresh.size() << " tests pass that are not in the list (" << *fresh.begin()
                 << ", ..); add them with --update\n";
     }
     return ok;

@@ -1,4 +1,4 @@
-"""Calls of what nets consist of: convolutions, pools, products, resizing, normalisation."""
+"""Calls of the ops of nets: convolutions, pools, products, resizing, normalisation."""
 import numpy as np
 import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""Calls of ops that compute element by element, move, choose and reduce."""
+"""Calls of elementwise ops, movements, selections and reductions."""
 import numpy as np
 import tensorflow as tf
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What Keras exports runs as TensorFlow runs it: as a SavedModel, frozen, and as TFLite.
+"""Models exported by Keras must give TensorFlow's results: as SavedModels, frozen, and as TFLite.
 
     python3 -m venv v && v/bin/pip install -r tests/exported/requirements_keras.txt
     v/bin/python tests/exported/keras_test.py build/release/oncilla [--match TEXT] [--device cpu] [--keep FOLDER]

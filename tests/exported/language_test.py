@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Language models as onnxruntime-genai's builder exports them run as ONNX Runtime runs them: a prompt, then a step behind it.
+"""Language models exported by onnxruntime-genai's builder must give ONNX Runtime's results: a prompt, then one step.
 
     python3 -m venv v && v/bin/pip install -r tests/exported/requirements_language.txt
     v/bin/python tests/exported/language_test.py build/release/oncilla [--match TEXT] [--device cpu] [--keep FOLDER]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What ONNX Runtime's optimisers and quantisers make of PyTorch's models runs as ONNX Runtime runs it.
+"""PyTorch models changed by ONNX Runtime's optimisers and quantisers must give ONNX Runtime's results.
 
     python3 -m venv v && v/bin/pip install -r tests/exported/requirements_torch.txt
     v/bin/python tests/exported/rewritten_test.py build/release/oncilla [--match TEXT] [--device cpu] [--keep FOLDER]

@@ -1,4 +1,4 @@
-"""Runs the program on an exported model and compares its answers; what the tests of all exporters share."""
+"""Runs the program on an exported model and compares its results; shared by the tests of all exporters."""
 
 import argparse
 import json

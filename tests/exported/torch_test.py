@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What PyTorch exports runs as ONNX Runtime runs it.
+"""Models exported by PyTorch must give ONNX Runtime's results.
 
     python3 -m venv v && v/bin/pip install -r tests/exported/requirements_torch.txt
     v/bin/python tests/exported/torch_test.py build/release/oncilla [--match TEXT] [--exporter script|dynamo]

@@ -58,7 +58,7 @@ bool StartsWith(std::string_view text, std::string_view start) {
   return text.substr(0, start.size()) == start;
 }
 
-// Counts the call and returns the error that it is to fail with, CL_SUCCESS for none.
+// Counts the call and returns the error with which it must fail, CL_SUCCESS for none.
 cl_int FaultOf(std::string_view call) {
   cl_int error = CL_SUCCESS;
   {
@@ -82,7 +82,7 @@ cl_int FaultOf(std::string_view call) {
   return error;
 }
 
-// Before and after a call that succeeded, for what has to be counted.
+// Called before and after a call that succeeded, for counting.
 cl_int MayCreate(std::string_view call, size_t bytes) {
   if (call != "CreateBuffer") return CL_SUCCESS;
   const std::lock_guard<std::mutex> lock(state.mutex);
@@ -108,7 +108,7 @@ void KeepBuffer(cl_mem buffer) {
   if (it != state.buffers.end()) ++it->second.references;
 }
 
-// Before something is enqueued there, by the driver's own functions.
+// Called before something is enqueued on a queue; uses the driver's own functions.
 void BlockQueue(cl_command_queue queue) {
   std::unique_lock<std::mutex> lock(block_mutex);
   for (auto it = blocked.find(queue); it != blocked.end(); it = blocked.find(queue)) {
@@ -148,7 +148,7 @@ void Block(int on) {
 template <auto kMember, const char* kName, class Function>
 struct Hook;
 
-// Calls that give a code. An event that they make is counted by the last argument.
+// Calls that return a code. An event that they create is counted by the last argument.
 template <auto kMember, const char* kName, class... Arguments>
 struct Hook<kMember, kName, cl_int(CL_API_CALL*)(Arguments...)> {
   static cl_int CL_API_CALL Call(Arguments... arguments) {
@@ -187,7 +187,7 @@ struct Hook<kMember, kName, cl_int(CL_API_CALL*)(Arguments...)> {
   }
 };
 
-// Calls that make an object, with the code in the last argument.
+// Calls that create an object, with the code in the last argument.
 template <auto kMember, const char* kName, class Object, class... Arguments>
 struct Hook<kMember, kName, Object*(CL_API_CALL*)(Arguments...)> {
   static Object* CL_API_CALL Call(Arguments... arguments) {
@@ -254,7 +254,7 @@ void QueueRoom(int commands) { queue_room = commands; }
 void SlowBuild(int milliseconds) { build_ms = milliseconds; }
 void LoseAfter(long enqueues) { until_lost = enqueues; }
 
-// What drivers plausibly answer. Memory: -4 -5 -6; a lost device: -36, -14, NVIDIA's -9999.
+// Plausible errors of drivers. Memory: -4 -5 -6; a lost device: -36, -14, NVIDIA's -9999.
 const char* const kCalls[] = {"CreateContext:-6",
                               "CreateContext:-2",
                               "CreateCommandQueue:-6",

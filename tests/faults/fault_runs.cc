@@ -1,9 +1,10 @@
 // Whole models with a driver that fails: fault_runs MODEL [--all] [--cold]
-// MODEL: a path, or "net" for a small graph made here. Every call that opening, loading and running
-// make fails once with each plausible error (--all: each call of it; otherwise the first, the
+// MODEL: a path, or "net" for a small graph made here. Every call made while opening, loading and
+// running fails once with each plausible error (--all: each call of it; otherwise the first, the
 // middle and the last one; --cold: with an empty program cache). Then the device is lost, hangs,
-// has too little memory, is slow. Each time: a clear error or the right answer, then the same
-// session runs rightly on what is left, and after closing nothing of the driver's is alive. Needs
+// has too little memory, is slow. Each time there must be a clear error or the right result, then
+// the same session must run correctly on what is left, and after closing no driver object may be
+// alive. Needs OPENCL_LAYERS.
 // OPENCL_LAYERS.
 #include <dlfcn.h>
 #include <unistd.h>
@@ -143,7 +144,7 @@ class Trials {
       // It is then unknown whether work on the device is over, so its memory may be leaked.
       may_leave_ = true;
       if (!Trial(StrCat("lost after ", after, " enqueues"), {}, lose)) return false;
-      // A run that may fall back does, and reports it; opening may still fail.
+      // A run that may fall back must do so and report it; opening may still fail.
       if (!Trial(StrCat("lost after ", after, ", with a fallback"), falls_back, lose, true)) {
         return false;
       }
@@ -172,7 +173,7 @@ class Trials {
         shape.push_back(dim.known() ? dim.size : shape.rank() == 0 ? 1 : 32);
       }
       Tensor t = Tensor::Allocate({input.dtype, shape}).value();
-      // Bytes are numbers of any type; floats get sizes that nothing overflows on.
+      // Arbitrary bytes are valid numbers; floats get magnitudes that do not overflow.
       auto bytes = t.mutable_bytes();
       for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i % 5);
       if (input.dtype == DType::kI32 || input.dtype == DType::kI64) {
@@ -292,7 +293,7 @@ class Trials {
     return true;
   }
 
-  // A run on a device that does nothing any more comes back at its time limit.
+  // A run on a device that makes no progress must return at its time limit.
   bool Hang() {
     alarm(kMostSeconds);
     auto session = Open({});
@@ -365,6 +366,6 @@ int main(int argc, char** argv) {
   std::printf("%s: %d trials, %d of which ended in an error: %s\n", model.c_str(), trials,
               failed_runs, passed ? "all clean" : "FAILED");
   std::fflush(stdout);
-  // Not through the driver's own end, which faults may have upset.
+  // Skips the driver's own cleanup at exit, which faults may have damaged.
   std::_Exit(passed ? 0 : 1);
 }

@@ -1,7 +1,7 @@
-// Limits hold while the driver really gets nothing done: the layer blocks its queues by an event
-// that is never completed, in each phase of a run's life, or makes its compilations slow. Tests
-// only the public behaviour of sessions: how long the caller waits, which error it gets, and that
-// the session works afterwards.
+// Time limits must hold while the driver makes no progress: the layer blocks its queues by an event
+// that is never completed, in each phase of a run, or makes its compilations slow. Tests only the
+// public behaviour of sessions: how long the caller waits, which error it gets, and that the
+// session works afterwards.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 
@@ -34,8 +34,7 @@ const FaultControl* Faults() {
   return control;
 }
 
-// Rows of 64 numbers through products and softmaxes in turn; as long as the batch is, the arena
-// grows.
+// Rows of 64 numbers through alternating products and softmaxes; the arena grows with the batch.
 std::string Net(int seed, int nodes = 3) {
   testing::OnnxGraphText graph;
   graph.Input("x", {"n", 64}).Output("y", {"n", 64});
@@ -89,7 +88,7 @@ class Hang : public ::testing::Test {
     ASSERT_TRUE(model.ok()) << model.status();
     model_ = *model;
   }
-  // Compiles the kernels, so that what is measured is not that.
+  // Compiles the kernels, so that compilation is not part of the measurement.
   void WarmUp(int64_t rows = 3) {
     const auto ran = model_->Run(Rows(rows));
     ASSERT_TRUE(ran.ok()) << ran.status();
@@ -119,7 +118,7 @@ class Hang : public ::testing::Test {
     EXPECT_EQ(status.code(), Code::kCancelled) << phase << ": " << status;
     EXPECT_LT(Clock::now() - begin, kLimit + kSlack) << phase;
   }
-  // An asynchronous run, and the session closed in a hurry meanwhile.
+  // An asynchronous run, during which the session is closed without waiting.
   void ExpectToClose(int64_t rows, const char* phase) {
     constexpr milliseconds kLimit(1000);
     const auto run = model_->RunAsync(Rows(rows));
@@ -192,7 +191,7 @@ TEST_F(Hang, TheNextRunIsRightOnceTheDeviceGoesOn) {
   EXPECT_EQ(after->outputs[0].second.As<float>()[7], right->outputs[0].second.As<float>()[7]);
   model_ = nullptr;
   session_->Close();
-  EXPECT_EQ(Faults()->live_bytes(), live_bytes_) << "what was late has gone back too";
+  EXPECT_EQ(Faults()->live_bytes(), live_bytes_) << "memory of late work must be freed too";
 }
 
 TEST_F(Hang, UploadsAndReadsEnd) {
@@ -217,10 +216,10 @@ TEST_F(Hang, UploadsAndReadsEnd) {
   EXPECT_LT(Clock::now() - begin, kSlack) << "a lost device is not tried again";
   begin = Clock::now();
   session_->Close();
-  EXPECT_LT(Clock::now() - begin, kSlack) << "nor waited for on closing";
+  EXPECT_LT(Clock::now() - begin, kSlack) << "closing must not wait for it";
 }
 
-// With fallback, and what the next run does.
+// With a fallback, and the behaviour of the next run.
 void ExpectToGoOn(Model& model, const RunRequest& request, milliseconds watchdog) {
   auto begin = Clock::now();
   const auto ran = model.Run(request);
@@ -250,7 +249,8 @@ TEST_F(Hang, TheWatchdogAndFallbacksHoldInAFirstRunAndWhileMemoryGrows) {
   ExpectToGoOn(*model_, Rows(3), kWatchdog);
 }
 
-// As NVIDIA's driver does at about 1024 launches: to enqueue more waits inside the driver.
+// NVIDIA's driver allows about 1024 launches in its queue: enqueueing more blocks in the driver,
+// where no time limit holds.
 TEST_F(Hang, ALongRunDoesNotFillTheQueueOfADriverThatHangs) {
   constexpr milliseconds kWatchdog(400);
   SessionOptions options{.watchdog_ms = kWatchdog.count()};
@@ -308,7 +308,7 @@ TEST_F(Hang, ACompilationGoesOnBehindARunThatEnds) {
   const Status status = model_->Run(Rows(3, milliseconds(100))).status();
   EXPECT_EQ(status.code(), Code::kDeadlineExceeded) << status;
   EXPECT_LT(Clock::now() - begin, milliseconds(100) + kSlack);
-  // Runs of the same limit get one kernel after the other made.
+  // Repeated runs with the same limit compile one kernel after another.
   Result<RunResult> ran = status;
   for (int i = 0; i < 200 && !ran.ok(); ++i) {
     begin = Clock::now();
@@ -318,7 +318,7 @@ TEST_F(Hang, ACompilationGoesOnBehindARunThatEnds) {
   ASSERT_TRUE(ran.ok()) << ran.status();
   EXPECT_EQ(Faults()->count("BuildProgram") - probes,
             model_->executables().counters().kernels_built)
-      << "each of them once";
+      << "each kernel must be built once";
 }
 
 TEST_F(Hang, ASessionClosesWhileItsKernelsAreCompiled) {

@@ -37,7 +37,7 @@ inline const char* const kSource =
     "kernel void twice(global const float* y, global float* out) {"
     "  int i = get_global_id(0); out[i] = 2.0f * y[i]; }";
 
-// What an application has before it knows of Oncilla.
+// The objects of an application before it uses Oncilla.
 class Host {
  public:
   explicit Host(cl_command_queue_properties properties = 0) {

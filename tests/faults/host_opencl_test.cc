@@ -1,7 +1,7 @@
-// An application with OpenCL objects of its own (public headers only): its kernel makes the feed,
-// the net runs in its context, its kernel takes the output. Run over the fault layer, whose counts
-// show that nothing is copied to the host, that its queue is only enqueued to, and that nothing
-// stays behind.
+// An application with OpenCL objects of its own (public headers only): its kernel computes the
+// feed, the net runs in its context, its kernel reads the output. Runs over the fault layer, whose
+// counts show that nothing is copied to the host, that its queue is only enqueued to, and that
+// nothing is leaked.
 #include "tests/faults/host_opencl_parts.h"
 
 namespace {
@@ -59,7 +59,7 @@ TEST_F(HostOpenCl, ResultsAreBuffersForTheHost) {
   EXPECT_EQ(oncilla::opencl::BufferOf(on_host).status().code(), ONCILLA_INVALID_ARGUMENT);
 }
 
-// The host's queue is held up by an event of the host's, so that a wait for it would never end.
+// The application's queue is blocked by an event of its own, so that a wait for it would never end.
 TEST_F(HostOpenCl, AForeignQueueIsOnlyEnqueuedTo) {
   const auto x = Wrap(in_).value(), y = Wrap(out_).value();
   cl_event gate = clCreateUserEvent(host_.context, nullptr);
@@ -79,14 +79,14 @@ TEST_F(HostOpenCl, AForeignQueueIsOnlyEnqueuedTo) {
   EXPECT_EQ(Calls("EnqueueWriteBuffer"), 0);
   EXPECT_EQ(Calls("CreateBuffer"), 0);
   EXPECT_FALSE(second.Done());
-  EXPECT_EQ(Calls("Flush"), 0) << "asking is no flush";
+  EXPECT_EQ(Calls("Flush"), 0) << "Done() must not flush";
   EXPECT_EQ(second.Finish(0).code(), ONCILLA_DEADLINE_EXCEEDED);
   ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
   auto* done = static_cast<cl_event>(event);
   EXPECT_EQ(clWaitForEvents(1, &done), CL_SUCCESS);
   EXPECT_TRUE(first.Done());
   EXPECT_TRUE(first.Finish().ok());
-  EXPECT_TRUE(first.Finish(0).ok()) << "as often as anybody likes";
+  EXPECT_TRUE(first.Finish(0).ok()) << "a second Finish() must succeed";
   EXPECT_TRUE(second.Finish().ok());
   ExpectRight(host_.Read(in_), 2);
   clReleaseEvent(done);
@@ -159,7 +159,7 @@ TEST_F(HostOpenCl, PartsOfBuffersServe) {
     EXPECT_TRUE(run.Finish().ok());
     ExpectRight(host_.Read(big, offset));
   }
-  // The feed at an odd place too.
+  // The feed at an unaligned offset too.
   clEnqueueCopyBuffer(host_.queue, part, big, 0, aligned + kBytes + 4, kBytes, 0, nullptr, nullptr);
   clFinish(host_.queue);
   const auto odd = Wrap(big, aligned + kBytes + 4).value(), y = Wrap(out_).value();
@@ -249,7 +249,7 @@ TEST_F(HostOpenCl, WhatDoesNotFitIsRefused) {
   const auto pool = session_->Upload(on_host).value();
   refused(oncilla::opencl::RunInto(*callable_, {pool}, {pool}), ONCILLA_INVALID_ARGUMENT,
           "buffer of the application's");
-  // Nothing of all this has hurt.
+  // The session must still work after these failures.
   host_.Make(in_);
   clFinish(host_.queue);
   ASSERT_TRUE(oncilla::opencl::RunInto(*callable_, {x}, {y}).ok());
@@ -333,7 +333,7 @@ TEST_F(HostOpenCl, NothingIsUsedAfterCloseNorStaysBehind) {
   ExpectRight(host_.Read(out_));
 }
 
-// The application holds up work while the session closes: the work's memory is not reused.
+// The application blocks the work while the session closes: the work's memory must not be reused.
 TEST_F(HostOpenCl, ClosingDoesNotWaitForAQueueThatIsHeldUp) {
   const auto x = Wrap(in_).value(), y = Wrap(out_).value();
   cl_event gate = clCreateUserEvent(host_.context, nullptr);
@@ -388,7 +388,7 @@ TEST(HostOpenClObjects, AreAllGivenBack) {
   EXPECT_EQ(Faults()->live_bytes(), bytes);
 }
 
-// Each call of enqueueing a run fails once, with each plausible error.
+// Each call made while enqueueing a run fails once, with each plausible error.
 TEST_F(HostOpenCl, FailuresOfTheDriverAreToldAndLeaveTheSessionUsable) {
   const auto x = Wrap(in_).value(), y = Wrap(out_).value();
   host_.Make(in_);

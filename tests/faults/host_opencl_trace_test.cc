@@ -1,4 +1,4 @@
-// Traces of runs on a queue of the application's, over the same layer as the other tests of these.
+// Traces of runs on a queue of the application, over the same layer as host_opencl_test.cc.
 #include "tests/faults/host_opencl_parts.h"
 
 namespace {
@@ -38,7 +38,8 @@ std::vector<uint64_t> Varints(const std::string& message, std::vector<uint64_t> 
   return found;
 }
 
-// The same commands as without: the stamps of the run lie between those of the host's own kernels.
+// The run gives the same commands as without tracing: its stamps are between those of the host's
+// kernels.
 TEST_F(HostOpenCl, TracesOfEnqueuedRunsAreOnTheClockOfTheHostsQueue) {
   const auto x = Wrap(in_).value(), y = Wrap(out_).value();
   const auto refused = oncilla::opencl::EnqueueTraced(*callable_, host_.queue, {x}, {y});
@@ -57,7 +58,7 @@ TEST_F(HostOpenCl, TracesOfEnqueuedRunsAreOnTheClockOfTheHostsQueue) {
   ASSERT_EQ(
       clEnqueueNDRangeKernel(queue, host_.make, 1, nullptr, &size, nullptr, 0, nullptr, &after),
       CL_SUCCESS);
-  EXPECT_EQ(run.Trace().status().code(), ONCILLA_FAILED_PRECONDITION) << "it is not finished";
+  EXPECT_EQ(run.Trace().status().code(), ONCILLA_FAILED_PRECONDITION) << "not finished";
   ASSERT_TRUE(run.Finish().ok());
   ASSERT_TRUE(plain.Finish().ok());
   EXPECT_THAT(plain.Trace().status().message(), HasSubstr("not enqueued to be traced"));

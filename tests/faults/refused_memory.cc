@@ -1,9 +1,9 @@
-// Whole models while memory is refused: refused_memory [--all | --positions N | --at N] MODEL...
-// The program's own operator new fails at one position of opening a session, loading, running and
-// closing, once or from there on for good, for runs that are waited for and for asynchronous ones.
-// Each time: a status that says so or the right answer, no abort, nothing left behind, and the next
-// run works. Where memory is refused at a node, the failure names it. --all: at every position of
-// each; otherwise at N of them, spread (60), or at one.
+// Whole models while allocations fail: refused_memory [--all | --positions N | --at N] MODEL...
+// The program's own operator new fails at one position while a session is opened, a model loaded,
+// run and closed, once or from there on, for synchronous and asynchronous runs. Each time there
+// must be a status that says so or the right result, no abort, no leak, and the next run must work.
+// If an allocation fails at a node, the failure must name it. --all: at every position of each;
+// otherwise at N of them, spread (60), or at one.
 #include <dlfcn.h>
 #include <execinfo.h>
 
@@ -40,8 +40,7 @@ bool Refused() {
   return true;
 }
 
-// Whether that was within protobuf, parts of which lose what they hold when they are refused
-// memory.
+// Whether the failure was within protobuf, parts of which leak when an allocation fails.
 bool RefusedInProtobuf() {
   for (int i = 0; i < refused_frames; ++i) {
     Dl_info info{};
@@ -123,7 +122,7 @@ void OnCrash(int signal) {
   std::exit(1);
 }
 
-// The failures while memory was refused once, and those of them that named a node.
+// The number of failures after one refused allocation, and of those that named a node.
 int64_t told = 0, named = 0;
 
 // Checks that a failure, if any, is about refused memory. Frees the status.
@@ -219,8 +218,8 @@ std::vector<unsigned char> BytesOf(const oncilla_result* result) {
   return all;
 }
 
-// Opens, loads, runs and closes, with memory refused as the trial says; then all of it once more on
-// what is left, where nothing is refused. Returns how often memory was asked for.
+// Opens, loads, runs and closes, with allocations refused as the trial says; then everything once
+// more without refusals. Returns the number of allocations.
 int64_t Try(const Trial& trial, oncilla_runtime* runtime, const Inputs& inputs,
             const std::vector<unsigned char>& wanted) {
   oncilla_session* session = nullptr;
@@ -274,8 +273,8 @@ int64_t Try(const Trial& trial, oncilla_runtime* runtime, const Inputs& inputs,
   return count;
 }
 
-// How many allocations there are beyond `before`. A thread that has told its caller of a run may
-// still be dropping what it was made of.
+// The number of live allocations beyond `before`. A thread that has reported the end of a run may
+// still be freeing what belonged to it.
 int64_t AliveAbove(int64_t before) {
   for (int i = 0; i < 200 && alive > before; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(i < 20 ? 1 : 10));
@@ -368,7 +367,7 @@ int main(int argc, char** argv) {
   for (const char* model : models) TryAll(model, positions, only);
   std::printf("%lld of %lld failures name a node\n", static_cast<long long>(named),
               static_cast<long long>(told));
-  // Kernels alone make a thirtieth of them; importing and planning are at a node, too.
+  // Kernels alone account for a thirtieth of them; importing and planning also name nodes.
   if (only == 0 && named * 12 < told) {
     std::fprintf(stderr, "fewer than one in twelve\n");
     return 1;

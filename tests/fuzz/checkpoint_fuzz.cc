@@ -1,6 +1,7 @@
-// libFuzzer on checkpoints. The index stands under checksums, which no mutation would get right, so
-// the first byte chooses what the rest is: a whole index file, one block of it (raw or compressed),
-// or keys and values from which a right table is made. The tensors lie in a shard of 4 KiB.
+// libFuzzer on checkpoints. The index is protected by checksums, which mutations would not get
+// right, so the first byte selects what the rest is: a whole index file, one block of it (raw or
+// compressed), or keys and values from which a valid table is made. The tensors are in a shard of 4
+// KiB.
 #include <snappy.h>
 
 #include <cstdlib>
@@ -51,7 +52,7 @@ std::string TableAround(std::string_view block, char compression) {
   return file + footer;
 }
 
-// Entries as [key length][value length][key][value], in order of their keys as a table has them.
+// Entries as [key length][value length][key][value], sorted by key as in a table.
 std::string BlockOf(std::string_view in) {
   std::map<std::string, std::string> entries;
   while (in.size() >= 2) {

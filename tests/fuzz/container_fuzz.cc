@@ -1,5 +1,5 @@
-// libFuzzer on the graph part of our own model files: a header that fits is put before it, and
-// weights of zeros behind it, since their checksums would stop everything else.
+// libFuzzer on the graph part of our own model files: a valid header is put before it, and weights
+// of zeros after it, since their checksums would stop all other inputs.
 #include <algorithm>
 
 #include "engine/import/container/bytes.h"

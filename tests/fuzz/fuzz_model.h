@@ -1,5 +1,5 @@
-// What the fuzzers of model formats have in common: a file or folder in memory to put the bytes
-// into, and everything that is done with a model before it runs.
+// What the fuzzers of model formats have in common: a file or folder in memory for the input, and
+// all processing of a model before it runs.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class MemoryFile {
   std::string path_;
 };
 
-// A folder of its own for files of fixed names; removed with them when the program ends.
+// A folder of its own for files with fixed names; removed when the program ends.
 class MemoryFolder {
  public:
   MemoryFolder();
@@ -32,8 +32,8 @@ class MemoryFolder {
   std::string path_;
 };
 
-// Opens the model, describes it, and imports and freezes each of its signatures; what is imported
-// must be a correct graph.
+// Opens the model, describes it, and imports and freezes each of its signatures; each imported
+// graph must be valid.
 void ImportEverything(const std::string& path);
 
 }  // namespace oncilla::fuzz

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what the fuzzers start from:
+"""Writes the seeds of the fuzzers:
     tests/fuzz/make_seeds.py FOLDER PROGRAM
 FOLDER/onnx: the smallest of ONNX's own node tests (Debian's libonnx-testdata); FOLDER/saved_model and
 FOLDER/graphdef: the small SavedModels of testdata and the graphs inside them; FOLDER/checkpoint: their

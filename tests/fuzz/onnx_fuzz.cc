@@ -1,4 +1,4 @@
-// libFuzzer on ONNX files: reading, tensors, unfolding of functions, lowering of every op.
+// libFuzzer on ONNX files: reading, tensors, inlining of functions, lowering of every op.
 #include <algorithm>
 
 #include "tests/fuzz/fuzz_model.h"

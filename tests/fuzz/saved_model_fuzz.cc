@@ -1,5 +1,5 @@
 // libFuzzer on the saved_model.pb of a SavedModel: signatures, object graph, restore graph, nodes.
-// Its variables are those of a small model, so that names which stand can be read.
+// Its variables are those of a small model, so that unmutated names can be read.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

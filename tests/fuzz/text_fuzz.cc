@@ -1,4 +1,4 @@
-// libFuzzer on TensorFlow's models in text form: the text, and the graph that it stands for.
+// libFuzzer on TensorFlow's models in text form: parsing the text, and importing its graph.
 #include "tests/fuzz/fuzz_model.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

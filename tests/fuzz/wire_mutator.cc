@@ -1,4 +1,4 @@
-// The tree of fields, and what is done to it.
+// The tree of fields, and its mutations.
 #include "tests/fuzz/wire_mutator.h"
 
 #include <algorithm>
@@ -106,7 +106,7 @@ std::string Write(const Fields& fields) {
   return out;
 }
 
-// A field by the list that holds it, since lists change under the hand.
+// A field by the list that contains it, since lists may change meanwhile.
 struct Place {
   Fields* list;
   size_t index;

@@ -1,7 +1,7 @@
-// Mutations of protobuf messages for libFuzzer, without a schema: the bytes are read as a tree of
-// fields, fields are removed, doubled, copied, exchanged or given numbers that programs trip over,
-// and the tree is written again with lengths that fit. Plain mutations of the bytes nearly always
-// break an outer length, so that a reader never gets to look at what is inside.
+// Mutations of protobuf messages for libFuzzer, without a schema: the bytes are parsed as a tree of
+// fields; fields are removed, doubled, copied, exchanged or given extreme numbers, and the tree is
+// serialized with correct lengths. Plain mutations of the bytes nearly always invalidate an outer
+// length, so that a reader never gets to the contents.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace oncilla::fuzz {
 
-// A mutation of `message` of at most `max_bytes`; the message itself when none fits. What bytes of
-// strings become is left to libFuzzer.
+// A mutation of `message` of at most `max_bytes`; the message itself when none fits. libFuzzer
+// mutates the contents of strings.
 std::string MutateMessage(std::string_view message, size_t max_bytes, unsigned seed);
 
-// `into` with a field of `from` put somewhere.
+// `into` with a field of `from` inserted somewhere.
 std::string CrossMessages(std::string_view into, std::string_view from, size_t max_bytes,
                           unsigned seed);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/gpu_check on PoCL in the place of a card, and where there is none.
+"""tools/gpu_check on PoCL instead of a card, and without any device.
     gpu_check_test.py --oncilla PROGRAM [unittest arguments]"""
 
 import json

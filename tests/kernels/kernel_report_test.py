@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plans for devices that are not there, and what tools/kernel_report makes of them; no compiler is needed.
+"""Plans for simulated devices, and the reports of tools/kernel_report on them; no compiler is needed.
     kernel_report_test.py --plan KERNEL_PLAN [unittest arguments]"""
 
 import copy

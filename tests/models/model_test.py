@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A real model through the program, as a user would run it, against what its own framework answered.
+"""A real model run by the program as users run it, compared with its own framework's results.
     model_test.py --oncilla PROGRAM --device cpu|cpu:plain|opencl|opencl:gpu MODEL..
     model_test.py .. --shapes MODEL..    other sizes on one loaded model
     model_test.py .. --limit MODEL..     a memory limit of the very peak, and of a byte less

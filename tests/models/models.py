@@ -1,4 +1,4 @@
-"""The real models of the tests: where each comes from, what it is fed with, which of its tensors are recorded.
+"""The real models of the tests: their sources, feeds and recorded tensors.
 
 Of a large tensor every n-th element is recorded, n having no factor in common with its sizes, and sums of five stretches of
 all of it. What a person would look at (a text that was read, a kind of file) stands beside the numbers."""

@@ -1,4 +1,4 @@
-"""More models of make_run_models.py: what is settled only by what is fed, and old control flow in the forms that TensorFlow 1 wrote."""
+"""More models of make_run_models.py: graphs that depend on the feeds, and old control flow in the forms that TensorFlow 1 wrote."""
 import os
 import numpy as np
 from run_recorder import f32, record, record1, Recorder, settings, sig, tf, v1

@@ -1,4 +1,4 @@
-"""What make_run_models.py records with: a folder per model, with the model as TensorFlow saves it and, step by step, what goes in and comes out."""
+"""The recorder of make_run_models.py: a folder per model, with the model as TensorFlow saves it and, step by step, what goes in and comes out."""
 import json, os, shutil, types
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")

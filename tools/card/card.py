@@ -24,7 +24,7 @@ class Card:
         self.options = options
         self.build = pathlib.Path(options.build).resolve()
         self.jobs = max(2, min(12, len(os.sched_getaffinity(0)) - 2))  # processes that share the card
-        self.end = float("inf")  # until the card is found
+        self.end = float("inf")  # no limit until the card is found
         self.environment = dict(os.environ)
         if options.opencl_cpu_devices:
             self.environment["ONCILLA_OPENCL_CPU_DEVICES"] = "1"

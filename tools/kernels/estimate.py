@@ -1,4 +1,4 @@
-"""What a launch will cost on a device, from the instructions that the vendor's compiler made of its kernel.
+"""Estimates the time of a launch on a device, from the instructions that the vendor's compiler made of its kernel.
 
 THE MODEL. A group works in slices: the rounds of the outermost loop around the hot one, which is the loop with the most
 multiply-adds; where nothing multiplies, the whole kernel is one slice. Per slice and group, in clocks of a core:
@@ -24,7 +24,7 @@ it is known how much of a slice each of its two products is. Where TILES does no
 longest loop, and all others once. Where nothing multiplies, loops of loads run until everything that the launch reads is
 read. Nested loops of a launch with arguments that are read seldom (In::seldom) do not run.
 
-Not modelled: clocks that fall under load, conflicts of registers' banks, divergence, misses of the instruction cache,
+Not modelled: clock rates that fall under load, conflicts of registers' banks, divergence, misses of the instruction cache,
 atomics; both sides of branches in a loop count. tools/kernels/README.md has the error against published figures."""
 
 import collections

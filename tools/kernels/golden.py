@@ -1,4 +1,4 @@
-"""Figures of kernels that must not get worse: tests/golden/kernels/<device>.json, written anew by
+"""Figures of kernels that must not get worse: tests/golden/kernels/<device>.json, rewritten by
 tools/kernel_report --rewrite."""
 
 import json

@@ -1,4 +1,4 @@
-// Exit codes of the program, and how a failure finds its own from its code and stage.
+// Exit codes of the program, and the mapping from a failure's code and stage.
 #pragma once
 
 #include "engine/base/status.h"
@@ -12,13 +12,13 @@ inline constexpr int kExitModel = 3;        // the model is unreadable or damage
 inline constexpr int kExitUnsupported = 4;  // the model is fine, the engine cannot run it
 inline constexpr int kExitDevice = 5;       // no such device, driver trouble
 inline constexpr int kExitMemory = 6;
-inline constexpr int kExitLost = 7;  // device lost, or a deadline passed
-inline constexpr int kExitFile = 9;  // the user's other files
+inline constexpr int kExitLost = 7;           // device lost, or a deadline passed
+inline constexpr int kExitFile = 9;           // the user's other files
 inline constexpr int kExitInterrupted = 130;  // 128 and the signal's number, here Ctrl-C's
 
 int ExitCodeOf(const Status& status);
 
-// A wrong flag, or a wrong value of one.
+// InvalidArgument for a wrong flag, or a wrong value of one.
 template <class... Parts>
 Status BadOption(const Parts&... parts) {
   return WithStage(InvalidArgument(parts...), Stage::kOptions);

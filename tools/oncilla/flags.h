@@ -24,7 +24,7 @@ struct RuntimeFlags {
   std::shared_ptr<Runtime> Create() const;
 };
 
-// What the flags say wins over what the file of --config says.
+// Flags take precedence over the file of --config.
 struct SessionFlags {
   RuntimeFlags runtime;
   std::string config;  // path

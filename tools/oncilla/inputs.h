@@ -1,4 +1,4 @@
-// The tensors a run is fed: from files, from a folder, or made up.
+// The tensors that are fed to a run: from files, from a folder, or generated.
 #pragma once
 
 #include <map>

@@ -26,7 +26,7 @@ std::string Bar(double share, int width);
 std::string HumanTime(double seconds);  // "1.23 ms", "45.6 s"
 std::string HumanCount(double count);   // "4.65 M", "768 G"
 
-// While one lives, an interrupt waits for it to end: for files written in pieces.
+// While an object exists, an interrupt waits for its end: for files that are written in pieces.
 class NoInterrupt {
  public:
   NoInterrupt();

@@ -1,4 +1,4 @@
-// Sound: WAV files as host functions, spectra in double.
+// Audio: WAV files as host functions, spectra computed in double.
 #pragma once
 
 #include <span>

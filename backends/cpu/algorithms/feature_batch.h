@@ -1,4 +1,4 @@
-// Features of Example messages as columns of values, and as tensors.
+// Features of Example messages, collected as columns of values and returned as tensors.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ struct Column {
     }
     return WorkLook::Ask();
   }
-  // Elements [begin, end) of a tensor; element 0 again and again where it is `single`.
+  // Appends elements [begin, end) of a tensor, or element 0 repeatedly if it is `single`.
   Status Append(const Tensor& t, int64_t count, bool single) {
     if (dtype == DType::kF32) floats.reserve(floats.size() + static_cast<size_t>(count));
     if (dtype == DType::kI64) ints.reserve(ints.size() + static_cast<size_t>(count));

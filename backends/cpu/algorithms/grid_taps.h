@@ -1,5 +1,5 @@
-// Which pixels GridSample reads for a place, and their weights. Coordinates are in float, as
-// devices compute them, so that the same pixels are chosen; weights are in double.
+// The pixels that GridSample reads for a position, and their weights. Coordinates are computed in
+// float, as on devices, so that the same pixels are chosen; weights are in double.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ class GridTaps {
   GridTaps(const GridSampleAttrs& attrs, const Shape& image);
 
   int spatial() const { return static_cast<int>(axes_.size()); }
-  int most() const;  // taps that any place has
-  // The taps of a place in sample `n`, with pixels counted from the first sample's; none for a
-  // place whose pixels are all beyond the image. `place` has a coordinate for each axis, the last
-  // axis first, as grids do.
+  int most() const;  // the largest number of taps of a position
+  // Finds the taps of a position in sample `n`, with pixels counted from the first sample's; none
+  // if all its pixels are beyond the image. `place` has a coordinate for each axis, the last axis
+  // first, as in a grid.
   int Find(int64_t n, const float* place, Tap* taps) const;
 
  private:
@@ -41,7 +41,7 @@ class GridTaps {
     float low, high;  // the ends for reflection
 
     Axis(int64_t n, Padding p, bool align_corners);
-    // A grid coordinate in pixels.
+    // Converts a grid coordinate to pixels.
     float Place(float g) const;
     // The pixel at an integer coordinate, or -1 for none.
     int64_t Pixel(float x) const;

@@ -1,4 +1,4 @@
-// Tensors as bytes: host functions.
+// Tensors serialized as bytes: host functions.
 #pragma once
 
 #include <span>

@@ -1,5 +1,6 @@
-// The numbers of NumPy's RandomState, which ONNX's reference draws from: the Mersenne twister
-// (std::mt19937, seeded alike), and what NumPy makes of its numbers, in its order.
+// The random numbers of NumPy's RandomState, which ONNX's reference uses: the Mersenne twister
+// (std::mt19937 with the same seed), and the distributions that NumPy derives from it, in NumPy's
+// order.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ class NumpyRandom {
 
   // [0, 1), of 53 bits: rand, random_sample and uniform(0, 1).
   double Uniform();
-  // randn. Numbers come in pairs, of which one waits for the next call.
+  // randn. Numbers are generated in pairs, of which one is kept for the next call.
   double Normal();
   // binomial(1, chance), for a chance from 0 to 1.
   bool Hit(double chance);
@@ -26,8 +27,8 @@ class NumpyRandom {
   bool has_spare_ = false;
 };
 
-// One that goes on from run to run. Each number needs those before it, so that a run has the
-// generator for itself while it draws.
+// A generator that continues from run to run. Each number depends on those before it, so one run at
+// a time uses the generator.
 class NumpyStream {
  public:
   explicit NumpyStream(uint32_t seed) : random_(seed) {}

@@ -1,4 +1,4 @@
-// The places of a sparse tensor's entries, which kernels on sparse tensors share.
+// The indices of a sparse tensor's entries, shared by the kernels on sparse tensors.
 #pragma once
 
 #include <vector>
@@ -15,16 +15,17 @@ struct Places {
   size_t rank = 0, count = 0;
   const int64_t* operator[](size_t i) const { return at.data() + i * rank; }
 };
-// InvalidArgument when `indices` are not [values, rank] places within `sizes`.
+// InvalidArgument unless `indices` are [values, rank] and within `sizes`.
 Result<Places> PlacesOf(const Tensor& indices, const IntList& sizes, int64_t values);
-// InvalidArgument when places repeat or are not in row-major order.
+// InvalidArgument when indices repeat or are not in row-major order.
 Status RequireOrder(const Places& p);
 
 Result<int64_t> ProductOfSizes(const IntList& sizes);
 
-// The entries of a sparse tensor by number: {indices, values}.
+// The entries `numbers` of a sparse tensor: {indices, values}.
 Result<std::vector<Tensor>> Entries(const Places& p, const Tensor& values, const IntList& order);
-// The numbers of the entries in row-major order; entries of one place stay as they were.
+// The numbers of the entries sorted in row-major order; entries with equal indices keep their
+// order.
 IntList Ordered(const Places& p);
 // {indices, values, shape} of a sparse tensor.
 Result<std::vector<Tensor>> SparseOf(const IntList& at, Tensor values, const IntList& sizes);

@@ -1,4 +1,4 @@
-// Sparse tensors put together, apart and reduced: host functions.
+// Sparse tensors combined, split and reduced: host functions.
 #pragma once
 
 #include <span>

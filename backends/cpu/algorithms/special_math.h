@@ -1,5 +1,5 @@
-// Special functions in double, good to about 1e-13 relative away from their zeros. Outside their
-// domains they give NaN, at poles infinity.
+// Special functions in double, with a relative error of about 1e-13 away from their zeros. They
+// return NaN outside their domains, and infinity at poles.
 #pragma once
 
 namespace oncilla::cpu {

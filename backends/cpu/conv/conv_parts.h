@@ -1,4 +1,5 @@
-// What kernels that are convolutions share: how one is a product, and its input padded.
+// What kernels that are convolutions share: how one is computed as a product, and padding its
+// input.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,8 @@
 
 namespace oncilla::cpu {
 
-// A convolution as a product: sizes, and where the runs of a row begin. Of one group of several.
+// A convolution as a product: its sizes, and the offsets at which the runs of a row begin; for one
+// group of possibly several.
 struct ConvParts {
   explicit ConvParts(const WindowGeometry& g) : shape(ProductOf(g)) {
     for (int64_t kd = 0; kd < shape.tap_count[0]; ++kd) {
@@ -33,7 +35,7 @@ struct ConvParts {
     for (size_t i = kMaxSpatial; i-- > 0; step *= shape.line_count[i]) sizes.c_line_step[i] = step;
   }
 
-  // Elements of the padded input; 0 where it is read as it stands.
+  // Elements of the padded input; 0 if the input is read without padding.
   int64_t padded_elements() const { return shape.pads ? shape.in_floats : 0; }
   // The product, without operands. It borrows from this.
   template <class T, class B = T>
@@ -56,8 +58,8 @@ int64_t WholeLines(int64_t elements) {
   return SaturatingAdd(elements, kStep - 1) / kStep * kStep;
 }
 
-// Row i of the input with zeros around it, as `shape` has it; rows are counted over samples, depth
-// and height.
+// Copies row i of the input with the zeros around it that `shape` describes; rows are counted over
+// samples, depth and height.
 template <class T>
 void FillPaddedRow(const WindowGeometry& g, const ConvProduct& shape, const T* x, int64_t i,
                    T* to) {
@@ -78,7 +80,7 @@ void FillPaddedRow(const WindowGeometry& g, const ConvProduct& shape, const T* x
   std::fill(to + left + middle, to + row, T());
 }
 
-// All of them.
+// The same for all rows.
 template <class T>
 void FillPadded(const Threads& threads, const WindowGeometry& g, const ConvProduct& shape,
                 const T* x, T* to) {

@@ -1,5 +1,5 @@
-// ConvTranspose of a filter of its own for each channel, for float and 16-bit floats: by rows of
-// outputs, each a sum of the few inputs that it sees.
+// ConvTranspose with a filter of its own for each channel, for float and 16-bit floats: computed by
+// rows of outputs, each a sum of the few inputs that contribute to it.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,10 @@
 
 namespace oncilla::cpu {
 
-// By the filter [spatial.., out channels of a group, in channels] and groups alone.
+// Depends on the filter [spatial.., out channels of a group, in channels] and groups alone.
 bool IsDepthwiseConvTranspose(const Shape& filter, int64_t groups);
-// The filter is read as it is, and so need be no constant. Strides must be small: there is a table
-// of the taps of each remainder.
+// The filter is not packed, and so need not be constant. Strides must be small: there is a table of
+// the taps for each remainder.
 std::unique_ptr<CpuKernel> MakeDepthwiseConvTranspose(const NodeView& node,
                                                       const WindowGeometry& g);
 

@@ -1,9 +1,9 @@
-// ConvTranspose of few output channels, of f32: all taps are the columns of one product, whose
-// results are then added up where they belong.
+// ConvTranspose with few output channels, for f32: all taps are columns of one product, whose
+// results are then added to the outputs.
 //
-// By phases (conv_transpose.cc) an image of three channels would fill three columns of a tile;
-// with the 16 taps of a filter of 4x4 there are 48. The product holds no zeros; what it costs
-// beyond that is the adding, one step per tap and output.
+// By phases (conv_transpose.cc) an image of three channels would fill three columns of a tile; with
+// the 16 taps of a filter of 4x4 there are 48. The product contains no zeros; the additional cost
+// is the addition, once per tap and output.
 #pragma once
 
 #include "backends/cpu/fast/fast.h"
@@ -11,10 +11,10 @@
 
 namespace oncilla::cpu {
 
-// By the filter [spatial.., out channels of a group, in channels] and groups alone.
+// Depends on the filter [spatial.., out channels of a group, in channels] and groups alone.
 bool FoldsConvTranspose(const Shape& filter, int64_t groups);
 std::unique_ptr<CpuKernel> MakeFoldedConvTranspose(const NodeView& node, const WindowGeometry& g);
-// Of one group per product: panels for each tap of the depth.
+// For one group per product: panels for each tap of the depth.
 CpuPacking FoldedConvTransposePacking(const TensorDesc& filter, int64_t groups);
 
 }  // namespace oncilla::cpu

@@ -1,4 +1,4 @@
-// What reading between pixels takes in the fast DeformConv.
+// Interpolation of pixels in the fast DeformConv.
 #pragma once
 
 #include <array>

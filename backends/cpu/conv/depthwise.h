@@ -6,8 +6,8 @@
 
 namespace oncilla::cpu {
 
-// x[batch, in.., C], filter[taps, C] as it stands -> y[batch, out.., C].
-// T: float, Half or BFloat16, in memory; sums are of float.
+// x[batch, in.., C], filter[taps, C] (not packed) -> y[batch, out.., C]. T is the type in memory:
+// float, Half or BFloat16; sums are computed in float.
 template <class T>
 struct Depthwise {
   WindowGeometry geometry;
@@ -15,10 +15,10 @@ struct Depthwise {
   const T* filter = nullptr;
   T* y = nullptr;
   Epilogue<T> epilogue;
-  // Above 0: x is a ring of so many rows of one sample, where row h stands at (h + pad_begin) %
-  // ring. Without depth.
+  // Above 0: x is a ring of so many rows of one sample, with row h at (h + pad_begin) % ring. Only
+  // without a depth axis.
   int64_t ring = 0;
-  int64_t first = 0;  // the row of outputs that y and the residual begin with
+  int64_t first = 0;  // the output row at which y and the residual begin
 };
 
 template <class T>

@@ -1,12 +1,12 @@
-// Makers of the fast kernels of convolutions that are fused with what stands before or behind them;
-// see fast.h.
+// Makers of the fast kernels of convolutions that are fused with preceding or following ops; see
+// fast.h.
 #pragma once
 
 #include "backends/cpu/kernel.h"
 
 namespace oncilla::cpu {
 
-// A filter[taps.., in_group, out_channels] as the panels of a product for each group.
+// Packs a filter[taps.., in_group, out_channels] as the panels of a product for each group.
 CpuPacking PanelPacking(const TensorDesc& filter, int64_t groups = 1);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastGatedConv(const NodeView& node);

@@ -1,5 +1,5 @@
 // Fast convolution of narrow groups for float: vectors over output channels, of several groups at
-// once. A product per group, which wider groups take, would leave most columns of its tiles empty.
+// once. One product per group, as for wider groups, would leave most columns of its tiles empty.
 #pragma once
 
 #include "backends/cpu/gemm/gemm.h"
@@ -7,7 +7,7 @@
 
 namespace oncilla::cpu {
 
-// x[batch, in.., C], filter[taps, C / groups, M] as it stands -> y[batch, out.., M].
+// x[batch, in.., C], filter[taps, C / groups, M] (not packed) -> y[batch, out.., M].
 struct Grouped {
   WindowGeometry geometry;
   const float* x = nullptr;
@@ -16,7 +16,7 @@ struct Grouped {
   Epilogue<float> epilogue;
 };
 
-// Whether groups of so many channels are narrow on this machine.
+// Whether groups of this many channels are narrow on this machine.
 bool AreNarrowGroups(int64_t in_each, int64_t out_each);
 void RunGrouped(const Threads& threads, const Grouped& g);
 

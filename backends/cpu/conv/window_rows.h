@@ -1,5 +1,5 @@
-// What convolutions that go by rows of outputs have in common: the rows of input that the windows
-// of an output row see, and its pixels whose windows lie inside the input.
+// What convolutions that compute rows of outputs have in common: the input rows under the windows
+// of an output row, and its pixels whose windows lie inside the input.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 
 namespace oncilla::cpu {
 
-// Rows of input under the windows of output row `row`, which is counted over samples, depth and
-// height, and with each the row of the filter, of `filter_row` elements. With `ring` above 0, x is
-// a ring of so many rows of one sample, where row h stands at (h + pad_begin) % ring.
+// The rows of input under the windows of output row `row`, which is counted over samples, depth and
+// height, and for each the row of the filter, of `filter_row` elements. With `ring` above 0, x is a
+// ring of so many rows of one sample, with row h at (h + pad_begin) % ring.
 template <class T>
 struct SeenRows {
   absl::InlinedVector<const T*, 16> inputs, filters;

@@ -1,24 +1,25 @@
 // Winograd's convolution: 3x3 windows, stride 1, of float, with fewer multiplications.
 //
-// The output is cut into tiles of 2x2 or 4x4 pixels. A tile's inputs (4x4 or 6x6) are transformed,
-// B^T d B; so were the weights, G g G^T; each of the 16 or 36 elements of a transformed tile is a
-// product of matrices over channels of its own (a "plane"); A^T m A turns their sums into outputs.
-// That is 4 or 2.25 multiplications per output and channel instead of 9. (S. Winograd, Arithmetic
-// Complexity of Computations, 1980; A. Lavin and S. Gray, arXiv 1509.09308.) The matrices are those
-// of Toom and Cook for the points 0, 1, -1, infinity, and 0, +-11/16, +-3/2, infinity.
+// The output is divided into tiles of 2x2 or 4x4 pixels. A tile's inputs (4x4 or 6x6) are
+// transformed, B^T d B, as are the weights, G g G^T; each of the 16 or 36 elements of a transformed
+// tile belongs to a matrix product over channels of its own (a "plane"); A^T m A converts their
+// sums to outputs. That is 4 or 2.25 multiplications per output and channel instead of 9. (S.
+// Winograd, Arithmetic Complexity of Computations, 1980; A. Lavin and S. Gray, arXiv 1509.09308.)
+// The matrices are those of Toom and Cook for the points 0, 1, -1, infinity, and 0, +-11/16, +-3/2,
+// infinity.
 //
 // Errors, root mean square and relative to that of the outputs, uniform inputs and weights, 64
-// channels: direct sums 4e-7, 2x2 3e-7, 4x4 6e-7. With the points +-1, +-2 that are customary they
-// would be 2e-6, and single elements beyond 1e-5 of the largest; and most of what is left comes
-// from long sums, so that 4x4 adds up 32 channels at a time. They are relative to the largest
-// inputs of the tile's window: what stands beside a much larger number loses digits.
+// channels: direct sums 4e-7, 2x2 3e-7, 4x4 6e-7. With the customary points +-1, +-2 they would be
+// 2e-6, and single elements beyond 1e-5 of the largest; most of the remaining error comes from long
+// sums, so that 4x4 adds up 32 channels at a time. They are relative to the largest inputs of the
+// tile's window: a number beside a much larger one loses digits.
 //
-// What is not finite spreads over its tile in transforms, and sums may overflow on the way. So a
-// tile with such a result is computed anew from weights that are taken back out of the transformed
-// ones: to within 2e-7 of the largest of their window, zeros as zeros, and with the sign they had
-// (a byte per window keeps what rounding may lose), so that infinities and NaN stand where the
-// plain code has them. Weights that are not finite, or whose transforms might not be, are not
-// transformed at all: the packed filter says so and holds panels for the direct way.
+// Transforms spread a value that is not finite over its tile, and intermediate sums may overflow.
+// So a tile with such a result is computed again from weights that are recovered from the
+// transformed ones: to within 2e-7 of the largest of their window, zeros as zeros, and with their
+// original sign (a byte per window stores what rounding may lose), so that infinities and NaN are
+// where the plain code has them. Weights that are not finite, or whose transforms might not be, are
+// not transformed at all: the packed filter is marked so and contains panels for the direct method.
 #pragma once
 
 #include <array>
@@ -32,23 +33,24 @@
 
 namespace oncilla::cpu {
 
-// A filter[3, 3, channels, columns] as it is packed for convolutions that have a tile: transformed
-// or as panels for the direct way, which it tells by itself.
+// A packed filter[3, 3, channels, columns] for convolutions that have a tile: transformed, or as
+// panels for the direct method; the packed form records which.
 class WinogradFilter {
  public:
   // `tile`: pixels of a tile's edge, 2 or 4.
   WinogradFilter(int tile, int64_t channels, int64_t columns);
 
   int64_t packed_bytes(bool transformed = true) const;
-  // All of `to` is written, of the size above.
+  // Writes all of `to`, which has the size above.
   void Pack(const Threads& threads, const float* filter, bool transformed,
             std::span<std::byte> to) const;
-  // Null: the filter was transformed. Else its panels for a product.
+  // The panels for a product; null if the filter was transformed.
   static const float* DirectPanels(const float* packed);
 
-  // Panels of a plane; planes are counted by rows of a transformed tile.
+  // The panels of a plane; planes are counted by rows of a transformed tile.
   const float* Plane(const float* packed, int plane) const;
-  // The weights of channel `c` for column `n` out of a transformed filter, as said above.
+  // Recovers the weights of channel `c` for column `n` from a transformed filter, as described
+  // above.
   std::array<double, 9> Window(const float* packed, int64_t c, int64_t n) const;
 
   int tile() const { return tile_; }
@@ -66,17 +68,18 @@ class WinogradFilter {
 
 class Winograd {
  public:
-  // The tile of convolutions that may gain by it, or 0. Sizes of images are left out: when a filter
-  // is packed, they may not be known.
+  // The tile for convolutions that may be faster with it, or 0. Does not use image sizes, which may
+  // be unknown when a filter is packed.
   static int TileFor(const ConvAttrs& attrs, const Shape& filter);
-  // Whether one that has a tile gains, by what is known of its output[N, height, width, columns].
+  // Whether a convolution that has a tile is faster with it, by what is known of its output[N,
+  // height, width, columns].
   static bool Pays(const Shape& filter, const PartialShape& output);
 
   // The geometry of a convolution that has a tile.
   Winograd(const WindowGeometry& g, int tile);
 
   int64_t scratch_bytes() const;
-  // Results depend on sizes and data alone. `packed` holds a transformed filter.
+  // Results depend on sizes and data alone. `packed` is a transformed filter.
   void Run(const Threads& threads, const float* x, const float* packed, float* y,
            const Epilogue<float>& epilogue, float* scratch) const;
 

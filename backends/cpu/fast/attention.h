@@ -6,7 +6,7 @@
 
 namespace oncilla::cpu {
 
-// What the query in `row` of sample `b` sees, by the inputs of the call.
+// The keys that the query in `row` of sample `b` sees, by the inputs of the call.
 inline KeyRange Seen(const Args& args, const AttentionGeometry& g, int64_t b, int64_t row) {
   using In = AttentionInput;
   const int64_t length = args.has_input(In::kLengths) ? args.In<int64_t>(In::kLengths)[b] : g.keys;

@@ -1,4 +1,4 @@
-// A block of queries that share keys and values, on vectors: what FastAttention runs for each task.
+// One task of FastAttention: a block of queries that share keys and values, on vectors.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace oncilla::cpu {
 inline constexpr int kMostAttentionQueries = 32;
 inline constexpr int64_t kMostAttentionSize = 256;
 
-// T: float, Half or BFloat16. Elements of a row lie side by side.
+// T: float, Half or BFloat16. Elements of a row are contiguous.
 template <class T>
 struct AttentionBlock {
   int queries = 0;  // 1 .. AttentionQueries()
@@ -29,7 +29,7 @@ struct AttentionBlock {
   bool zero_blind = false;
 };
 
-// How many queries a block has on this machine.
+// The number of queries in a block on this machine.
 int AttentionQueries();
 template <class T>
 void AttendBlock(const AttentionBlock<T>& block);

@@ -9,19 +9,20 @@
 
 namespace oncilla::cpu {
 
-// out[i] = expression of x[i], y[i], z[i] for n elements. Operands that the row lacks are not read.
-// `out` may be one of the operands.
+// out[i] = expression of x[i], y[i], z[i] for n elements. Operands that the row does not have are
+// not read. `out` may be one of the operands.
 using LaneFunction = void (*)(const float* x, const float* y, const float* z, float* out, int64_t n,
                               float alpha, float beta);
 
-// For floating-point or boolean operands; null where the row does not take them. Uses the best
+// For floating-point or boolean operands; null if the row does not accept them. Uses the best
 // instruction set of this machine.
 LaneFunction LaneFunctionOf(const ElementwiseRow& row, ElementClass operands);
 
-// n elements of any fixed-size dtype as floats, and back: clamped and cut as Cast does.
+// Converts n elements of any fixed-size dtype to floats, and back: saturated and truncated as by
+// Cast.
 void ToFloats(DType dtype, const void* from, int64_t n, float* to);
 void FromFloats(const float* from, int64_t n, DType dtype, void* to);
-// n times the same.
+// Writes the same value n times.
 void FillFloats(float value, int64_t n, float* to);
 
 }  // namespace oncilla::cpu

@@ -1,6 +1,7 @@
-// The vocabulary of elementwise_table.inc as scalar C++: double for floating-point types, and a
-// 64-bit integer for which every operation is defined (it wraps; no division by zero, no shift too
-// far). Narrower integers are computed at 64 bits and cut when stored.
+// The functions that elementwise_table.inc uses, as scalar C++: double for floating-point types,
+// and a 64-bit integer for which every operation is defined (it wraps; division by zero and
+// excessive shifts have results). Narrower integers are computed in 64 bits and truncated when
+// stored.
 #pragma once
 
 #include <cmath>
@@ -61,7 +62,7 @@ template <class T>
 Int<T> Shl(Int<T> a, Int<T> b) {
   return b.u() < 64 ? Int<T>::Wrap(a.u() << b.u()) : Int<T>(0);
 }
-// Signed numbers keep their sign.
+// Signed numbers are shifted arithmetically.
 template <class T>
 Int<T> Shr(Int<T> a, Int<T> b) {
   if (b.u() >= 64) return std::is_signed_v<T> && (a.u() >> 63) != 0 ? ~Int<T>(0) : Int<T>(0);
@@ -93,7 +94,7 @@ Int<T> Max(Int<T> a, Int<T> b) {
   return b > a ? b : a;
 }
 
-// NaN wins.
+// A NaN operand gives NaN.
 inline double Min(double a, double b) { return a != a || a < b ? a : b; }
 inline double Max(double a, double b) { return a != a || a > b ? a : b; }
 inline double Rem(double a, double b) { return std::fmod(a, b); }

@@ -6,13 +6,13 @@
 
 namespace oncilla::cpu {
 
-// Computes n elements. Operands are tiles of the compute dtype's wide type (x of bool where the
-// row's first operand is a condition); the result is one too, or 0 and 1 in uint64_t for a
-// condition. The result may be an operand's tile.
+// Computes n elements. Operands are tiles of the compute dtype's wide type (x of bool if the row's
+// first operand is a condition); so is the result, or it is 0 and 1 in uint64_t for a condition.
+// The result may be an operand's tile.
 using TileFunction = void (*)(const Tile* const* in, Tile* out, int64_t n,
                               const ElementwiseCall& call);
 
-// Null where the row does not take the dtype.
+// Null if the row does not accept the dtype.
 TileFunction TileFunctionOf(const ElementwiseRow& row, DType compute);
 
 }  // namespace oncilla::cpu

@@ -5,7 +5,8 @@
 
 namespace oncilla::cpu {
 
-// Null when the node is not for it: f64, or integers other than as input of a cast to floats.
+// Null when the node is not supported here: f64, or integers other than as input of a cast to
+// floats.
 Result<std::unique_ptr<CpuKernel>> MakeFastElementwise(const NodeView& node);
 
 }  // namespace oncilla::cpu

@@ -1,8 +1,9 @@
-// Makers of the fast kernels: what the rows of the plain ones name as `fast` and `packing`.
+// Makers of the fast kernels: the functions that rows of plain kernels name as `fast` and
+// `packing`.
 //
-// A maker returns null where only the plain kernel will do. A packing depends on attributes and the
-// constant alone, so a maker accepts every node whose constant was packed, unless the result is
-// empty.
+// A maker returns null if only the plain kernel supports the node. A packing depends on attributes
+// and the constant alone, so a maker accepts every node whose constant was packed, unless the
+// result is empty.
 #pragma once
 
 #include "backends/cpu/kernel.h"
@@ -13,7 +14,7 @@
 
 namespace oncilla::cpu {
 
-// Dtypes that are carried in vectors of float: what T stands for in fast kernels.
+// Dtypes that are converted to vectors of float: the types T of fast kernels.
 constexpr bool IsCarried(DType t) {
   return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16;
 }

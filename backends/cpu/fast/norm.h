@@ -5,7 +5,8 @@
 
 namespace oncilla::cpu {
 
-// Each is null when the node is not for it (another dtype, runs too short for vectors).
+// Each returns null when the node is not supported here (another dtype, runs too short for
+// vectors).
 Result<std::unique_ptr<CpuKernel>> MakeFastSoftmax(const NodeView& node);
 Result<std::unique_ptr<CpuKernel>> MakeFastLayerNorm(const NodeView& node);  // and RmsNorm
 Result<std::unique_ptr<CpuKernel>> MakeFastInstanceNorm(const NodeView& node);

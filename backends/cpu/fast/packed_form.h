@@ -6,7 +6,7 @@
 
 namespace oncilla::cpu {
 
-// What a packing to this form is called.
+// The name of a packing in this form.
 template <class Packed>
 constexpr std::string_view PackedName() {
   return std::is_same_v<Packed, BFloat16Pair> ? "pairs" : "panels";
@@ -17,8 +17,8 @@ const char* TileNameOf() {
   return std::is_same_v<Packed, BFloat16Pair> ? PairTileName() : TileName();
 }
 
-// Returns fn(TypeTag<T>, TypeTag<Packed>): how numbers of a carried dtype are packed on this
-// processor.
+// Returns fn(TypeTag<T>, TypeTag<Packed>) with the form in which numbers of a carried dtype are
+// packed on this processor.
 template <class F>
 auto WithPackedForm(DType dtype, F&& fn) {
   switch (dtype) {

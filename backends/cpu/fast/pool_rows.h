@@ -1,15 +1,15 @@
-// One pool at known shapes, as the part of it that is compiled per instruction set takes it.
+// One pool at known shapes, for the code that is compiled once per instruction set.
 #pragma once
 
 #include "engine/ops/nn/conv_geometry.h"
 
 namespace oncilla::cpu {
 
-// What becomes of a window: its largest number, the mean, the sum of magnitudes, or the root of the
+// The result for a window: its largest number, the mean, the sum of magnitudes, or the root of the
 // sum of squares.
 enum class PoolKind : uint8_t { kMaximum, kAverage, kSumAbs, kRootSquares };
 
-// x and y are of `dtype`: f32, f16 or bf16; of a maximum u8 and i8, too.
+// x and y are of `dtype`: f32, f16 or bf16; for a maximum also u8 and i8.
 struct PoolRows {
   WindowGeometry geometry;
   PoolKind kind = PoolKind::kMaximum;

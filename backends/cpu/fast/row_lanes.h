@@ -1,7 +1,7 @@
 // Reductions and normalisations of rows of floats on vectors, with the best instruction set of this
-// machine. Sums run in a fixed order that depends on the length only: vectors of partial sums over
-// some thousand elements, those in double; so they are as exact as a double sum to about 1e-6.
-// Products are of doubles.
+// machine. Sums are computed in a fixed order that depends on the length only: vectors of partial
+// sums over some thousand elements, and the sum of those in double; they agree with a double sum to
+// about 1e-6. Products are computed in double.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace oncilla::cpu {
 
 enum class RowReduction : uint8_t { kSum, kSumSquare, kSumAbs, kMax, kMin, kProduct, kLogSumExp };
 
-// The value that changes no result.
+// The neutral element of the reduction.
 double StartOf(RowReduction kind);
-// Two partial results as one; of kMax and kMin a NaN stays.
+// Combines two partial results; for kMax and kMin NaN takes precedence.
 double Combine(RowReduction kind, double a, double b);
 
-// Over n elements in a row; n may be 0.
+// Over n contiguous elements; n may be 0.
 double ReduceRow(RowReduction kind, const float* x, int64_t n);
 // total[c] = Combine(total[c], x[r * step + c] over rows r) for c < width.
 void ReduceColumns(RowReduction kind, const float* x, int64_t rows, int64_t step, int64_t width,

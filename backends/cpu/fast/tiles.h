@@ -1,7 +1,8 @@
-// Tiles: a few hundred elements of an operand, widened to the one type its class computes in
-// (double, int64_t, uint64_t; bool as 0 and 1 in uint64_t), and cut back when stored.
+// Tiles: a few hundred elements of an operand, converted to the type in which its class is computed
+// (double, int64_t, uint64_t; bool as 0 and 1 in uint64_t), and converted back when stored.
 //
-// This is how plain elementwise code covers thirteen dtypes with three instances of an expression.
+// With these, plain elementwise code supports thirteen dtypes with three instances of an
+// expression.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +40,8 @@ void DispatchWide(Wide wide, F&& fn) {
   }
 }
 
-// A number of one type as another, defined for every value: what does not fit an integer is
-// clamped, NaN is 0; integers wrap; bool is "not zero".
+// Converts a number from one type to another, defined for every value: what an integer cannot
+// represent is saturated, NaN is 0; integers wrap; bool is "not zero".
 template <class To, class From>
 To ConvertElement(From from) {
   if constexpr (std::is_same_v<To, bool>) {
@@ -76,8 +77,8 @@ W Widen(Stored<T> v) {
 }
 }  // namespace internal
 
-// Cuts elements [begin, begin + n) of the output's order, as operand k sees them, into runs along
-// the innermost axis: fn(offset, stride, count), in elements of the operand.
+// Divides elements [begin, begin + n) of the output's order, as operand k is read for them, into
+// runs along the innermost axis: fn(offset, stride, count), in elements of the operand.
 template <class F>
 void ForRuns(const BroadcastAxes& axes, int k, int64_t begin, int64_t n, F&& fn) {
   if (axes.rank == 0) {
@@ -96,7 +97,7 @@ void ForRuns(const BroadcastAxes& axes, int k, int64_t begin, int64_t n, F&& fn)
     fn(offset, stride, run);
     n -= run;
     if (n <= 0) return;
-    // To the start of the next run.
+    // Move to the start of the next run.
     offset -= at[inner] * stride;
     at[inner] = 0;
     for (int i = inner - 1; i >= 0; --i) {
@@ -108,7 +109,7 @@ void ForRuns(const BroadcastAxes& axes, int k, int64_t begin, int64_t n, F&& fn)
   }
 }
 
-// Elements [begin, begin + n) of the output's order, of operand k.
+// Loads elements [begin, begin + n) of the output's order from operand k.
 inline void LoadTile(const void* data, DType dtype, const BroadcastAxes& axes, int k, int64_t begin,
                      int64_t n, Tile* to) {
   DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
@@ -136,8 +137,8 @@ inline void StoreTile(const Tile& tile, Wide wide, DType dtype, void* data, int6
   });
 }
 
-// Cuts n elements computed as `wide` to what `dtype` holds, in place; the tile is then one of
-// dtype's wide type.
+// Converts n elements computed as `wide` to values of `dtype`, in place; the tile then has the wide
+// type of dtype.
 inline void ConvertTile(Wide wide, DType dtype, int64_t n, Tile* tile) {
   DispatchWide(wide, [&]<class W>(TypeTag<W>) {
     const W* from = reinterpret_cast<const W*>(tile);

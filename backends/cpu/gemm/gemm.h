@@ -1,13 +1,14 @@
-// Fast products of float matrices, and what convolutions make of them.
+// Fast products of float matrices, also used for convolutions.
 //
-// B is packed once into panels of as many columns as a tile has; A is read where it stands. Rows of
-// A may be apart by any step and may consist of several runs ("taps"), so that a convolution over a
-// padded channels-last input is the same product: an output pixel is a row, a row of its window is
-// a run. Sums start at bias and residual, so that a tile ends with bounds and a store.
+// B is packed once into panels of as many columns as a tile has; A is read in place. Rows of A may
+// have any stride and may consist of several runs ("taps"), so that a convolution over a padded
+// channels-last input is the same product: an output pixel is a row, a row of its window is a run.
+// Sums start at bias and residual, so that a tile ends with bounds and a store.
 //
-// Matrices may be stored in 16 bits: A is widened tile by tile, B as it is read, and results are
-// cut when a tile is done, so that sums are of float throughout. Where the processor multiplies and
-// adds two bfloat16 in one step, B is packed as pairs of them, and A read as it is.
+// Matrices may be stored in 16 bits: A is converted to float tile by tile, B as it is read, and
+// results are rounded when a tile is done, so that all sums are of float. If the processor
+// multiplies and adds two bfloat16 in one step, B is packed as pairs of them, and A is not
+// converted.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +44,8 @@ struct ProductSizes {
   int64_t run = 0;
   int64_t columns = 0;
   int64_t c_step = 0;  // elements from one row of C to the next, within a line
-  // Above 0: so many steps of K are added up apart, which keeps rounding errors of long sums small.
-  // For one line, one tap, float and no epilogue.
+  // Above 0: sums are split into parts of so many steps of K, which keeps the rounding errors of
+  // long sums small. Only for one line, one tap, float and no epilogue.
   int64_t partial_sum = 0;
 
   int64_t lines() const { return line_count[0] * line_count[1] * line_count[2]; }
@@ -52,15 +53,15 @@ struct ProductSizes {
   int64_t depth() const { return tap_count * run; }  // K
 };
 
-// Elements (k, n) and (k + 1, n) of a packed B, side by side.
+// Elements (k, n) and (k + 1, n) of a packed B, adjacent in memory.
 struct BFloat16Pair {
   BFloat16 first, second;
 };
-// Whether this processor has an instruction for them that is quicker than products of float, or
-// that was asked for by name (instruction_set.h). Packings and kernels follow it.
+// Whether this processor has an instruction for them that is faster than products of float, or that
+// was requested by name (instruction_set.h). Packings and kernels depend on it.
 bool MultipliesPairs();
 
-// B is stored like the others, in 16 bits where these are of float, or as pairs where they are of
+// B has the same type as the others, or is float if these are 16-bit, or pairs if these are
 // bfloat16.
 template <class T, class StoredB = T>
 struct Product : ProductSizes {
@@ -72,40 +73,40 @@ struct Product : ProductSizes {
   Epilogue<T> epilogue;
 };
 
-// Columns of a panel on this machine; packings are named after it.
+// Columns of a panel on this machine; names of packings contain it.
 int64_t PanelColumns();
 // Rows of a tile and the instruction set, for descriptions ("14x32 AVX3").
 const char* TileName();
 const char* PairTileName();
 
-// Elements that a packed B[depth][columns] takes: whole panels, the last one filled with zeros.
+// Number of elements of a packed B[depth][columns]: whole panels, the last one padded with zeros.
 int64_t PackedElements(int64_t depth, int64_t columns);
-// The same in elements of a packed form: a pair is one.
+// The same in elements of a packed form: a pair counts as one.
 template <class Packed>
 int64_t PackedCount(int64_t depth, int64_t columns) {
   return PackedElements(std::is_same_v<Packed, BFloat16Pair> ? depth / 2 + depth % 2 : depth,
                         columns);
 }
-// Packs panels [first, last) of B; element (k, n) stands at b[k * row_step + n * column_step].
+// Packs panels [first, last) of B; element (k, n) is at b[k * row_step + n * column_step].
 template <class T, class Packed>
 void PackPanels(const T* b, int64_t row_step, int64_t column_step, int64_t depth, int64_t columns,
                 int64_t first, int64_t last, Packed* to);
-// All of it.
+// Packs all panels.
 template <class T, class Packed>
 void Pack(const Threads& threads, const T* b, int64_t row_step, int64_t column_step, int64_t depth,
           int64_t columns, Packed* to);
 
-// How a product is cut into pieces of work: tasks over rows times tasks over panels.
+// How a product is divided into units of work: tasks over rows times tasks over panels.
 struct Split {
   int64_t row_tasks = 1, panel_tasks = 1;
   int64_t tasks() const { return row_tasks * panel_tasks; }
 };
-// Depends on sizes only. `others` like products are computed in the same call.
+// Depends on sizes only. `others` products of this size are computed in the same call.
 Split SplitOf(const ProductSizes& product, int64_t others = 1);
-// One piece; pieces are independent.
+// Computes one unit; units are independent.
 template <class T, class StoredB>
 void RunTask(const Product<T, StoredB>& product, const Split& split, int64_t task);
-// The whole product.
+// Computes the whole product.
 template <class StoredB>
 void RunProduct(const Threads& threads, const Product<float, StoredB>& product);
 

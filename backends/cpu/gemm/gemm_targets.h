@@ -14,7 +14,7 @@ struct Block {
   bool panels_outside;  // stay with a panel for all tiles, rather than with a tile for all panels
 };
 
-// What depends on how elements are stored.
+// The functions that depend on how elements are stored.
 template <class T>
 struct GemmFunctions {
   void (*run)(const Product<T>&, const Block&);
@@ -45,8 +45,8 @@ const GemmFunctions<T>& FunctionsFor(const GemmTarget& target) {
   }
 }
 
-// Panels that a tile of so many rows takes at once: a single panel of few rows has too few sums to
-// hide the latency of a multiplication.
+// Number of panels that a tile of so many rows computes at once: a single panel of few rows has too
+// few sums to hide the latency of a multiplication.
 constexpr int PanelsAtOnce(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
 
 // Tiles of one line of a product.
@@ -54,12 +54,12 @@ inline int64_t TilesPerLine(const ProductSizes& p, int tile_rows) {
   return (p.line_rows + tile_rows - 1) / tile_rows;
 }
 
-// Where a tile stands: how many rows it has, and the first element of the first one in A and in C.
+// The position of a tile: its number of rows, and the offset of its first row in A and in C.
 struct TilePlace {
   int rows;
   int64_t a, c;
 };
-// Tiles of a line are as even as can be: 49 rows are 13 + 12 + 12 + 12.
+// Tiles of a line have nearly equal heights: 49 rows are 13 + 12 + 12 + 12.
 inline TilePlace PlaceOf(const ProductSizes& p, int64_t tiles_per_line, int64_t tile) {
   const int64_t line = tile / tiles_per_line, part = tile % tiles_per_line;
   const int64_t row = p.line_rows * part / tiles_per_line;

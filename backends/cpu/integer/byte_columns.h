@@ -1,4 +1,4 @@
-// What a product of bytes adds to its sums, multiplies them by and cuts them to, column by column;
+// The terms, factors and bounds that a product of bytes applies to its sums, per column;
 // byte_product.h has the formula.
 #pragma once
 
@@ -20,9 +20,9 @@ struct ByteBlock {
   const std::byte* packed = nullptr;
   int64_t panel_bytes = 0;
   QuadSums quads;
-  // For each column, in whole panels: what is added to its sum; its zero point, which is multiplied
-  // by the row's sum of x and subtracted; its sum of weights, which is multiplied by the row's zero
-  // point and subtracted. The last two may be null.
+  // For each column, in whole panels: a term that is added to its sum; its zero point, which is
+  // multiplied by the row's sum of x and subtracted; its sum of weights, which is multiplied by the
+  // row's zero point and subtracted. The last two may be null.
   const int32_t *terms = nullptr, *zeros = nullptr, *column_sums = nullptr;
   const int32_t *row_sums = nullptr, *row_zeros = nullptr;
   const RequantizeRule* rule = nullptr;

@@ -7,7 +7,7 @@
 //          l2: c0 c1 c2 ..        and multiplied by a column of weights in one step for each of the
 //          (zero weights)         windows that see it.
 //
-// Highway has no name for these instructions yet.
+// This version of Highway does not support these instructions.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +19,15 @@ namespace oncilla::cpu {
 
 inline constexpr int64_t kQuadLines = 4, kQuadWidth = 3;
 
-// How channels are cut into blocks of `width` (32 or 64) that start at `first`: the last one begins
-// so early that it is full, unless there are fewer channels than that.
+// How channels are divided into blocks of `width` (32 or 64) that start at `first`: the last one
+// begins early enough to be full, unless there are fewer channels than that.
 struct QuadBlock {
   int64_t first = 0, width = 0, count = 0;
 };
-// The block that begins at place `at` of the packed channels; places go from 0 to QuadPlaces().
+// The block that begins at index `at` of the packed channels; indices are from 0 to QuadPlaces().
 QuadBlock QuadBlockAt(int64_t at, int64_t channels);
 int64_t QuadPlaces(int64_t channels);
-// The channel whose number stands at place `i` of a block, in the order in which sums lie in
-// registers; `i` < width.
+// The channel at index `i` < width of a block, in the order in which sums are in registers.
 int64_t QuadChannel(const QuadBlock& block, int64_t i);
 
 // Weights [lines][kQuadWidth][channels] for QuadRow: QuadBytes(channels) bytes.
@@ -37,14 +36,14 @@ void PackQuads(const int8_t* weights, int64_t lines, int64_t channels, std::byte
 
 // A row of the output.
 struct QuadRow {
-  const std::byte* lines[kQuadLines] = {};  // null where one lies outside of the input
+  const std::byte* lines[kQuadLines] = {};  // null if one lies outside of the input
   const std::byte* outside = nullptr;       // a pixel of zero points
   int64_t channels = 0;
   int64_t in = 0, out = 0, stride = 1;  // pixels
   int64_t pad = 0;                      // pixels before the first one of the input
   bool is_signed = false;               // x is i8
   const std::byte* weights = nullptr;
-  // At the places of channels: what is added to sums of x as u8 (i8 plus 128), and factors.
+  // In the packed order of channels: terms added to sums of x as u8 (i8 plus 128), and factors.
   const int32_t* terms = nullptr;
   const float* scales = nullptr;
   float least = 0, most = 0;  // before the zero point is added
@@ -53,7 +52,7 @@ struct QuadRow {
   std::byte* y = nullptr;
 };
 
-// Null: this processor has no such instructions.
+// Null if this processor does not have these instructions.
 using QuadRowFunction = void (*)(const QuadRow&);
 QuadRowFunction QuadRowHere();
 

@@ -1,5 +1,5 @@
-// Quantised numbers at the ends of elementwise programs: read as the real numbers they stand for,
-// and written as such, in one pass.
+// Quantised numbers as inputs and outputs of elementwise programs: converted from and to the real
+// numbers that they represent, in one pass.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,20 @@
 
 namespace oncilla::cpu {
 
-// An integer q stands for (q - zero) * scale, both steps rounded as floats are.
+// An integer q represents (q - zero) * scale, rounded to float after both operations.
 struct ByteScale {
   float zero = 0, scale = 1;
-  // The bounds of an integer that is written.
+  // The bounds of an integer output.
   float least = 0, most = 0;
-  // What is written is x * scale + zero, rounded to the nearest integer after both steps.
+  // Outputs are x * scale + zero, rounded to the nearest integer after both operations.
   bool multiplies = false;
 };
 // u8, i8, u16 and i16.
 bool HasByteScale(DType dtype);
-// n real numbers.
+// Converts n integers to real numbers.
 void FromScaled(DType dtype, const void* from, int64_t n, const ByteScale& scale, float* to);
-// Their integers: x / scale, rounded, plus zero, cut to the bounds, or as `multiplies` says. NaN is
-// 0.
+// Converts n real numbers to integers: x / scale, rounded, plus zero, clipped to the bounds, or as
+// `multiplies` says. NaN becomes 0.
 void ToScaled(const float* from, int64_t n, const ByteScale& scale, DType dtype, void* to);
 // y = a * a_factor + (b * b_factor + offset) of integers of one type of 8 bits: both sums rounded
 // once, as floats, the result to the nearest integer within the bounds, ties to even. The numbers

@@ -7,8 +7,8 @@
 
 namespace oncilla::cpu {
 
-// Null when a step is not for it: other dtypes than i32, i64, u8, bool and f32, integer division,
-// shifts and powers. Integers and booleans are those of plain code.
+// Null when a step is not supported: dtypes other than i32, i64, u8, bool and f32, integer
+// division, shifts and powers. Results for integers and booleans equal those of plain code.
 std::unique_ptr<CpuKernel> MakeNativeElementwise(const NodeView& node,
                                                  const ElementwiseProgram& program,
                                                  const BroadcastAxes& axes);

@@ -1,5 +1,6 @@
-// Sums of products of bytes by the instructions that multiply and add four of them in one step:
-// AVX-512 VNNI, and AVX-VNNI of processors without AVX-512. Highway has no name for them yet.
+// Sums of products of bytes with the instructions that multiply and add four of them in one step:
+// AVX-512 VNNI, and AVX-VNNI for processors without AVX-512. This version of Highway does not
+// support them.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@ namespace oncilla::cpu {
 using QuadSumsFunction = void (*)(int rows, const std::byte* x, int64_t step, int64_t steps,
                                   const std::byte* w, int32_t* sums);
 
-// How the sums of a tile become bytes: the float rule of requantize.h.
+// The parameters for converting the sums of a tile to bytes: the float rule of requantize.h.
 struct QuadEnd {
   const int32_t* terms = nullptr;  // a panel's, added to the sums
   const float* scales = nullptr;   // a panel's, finite

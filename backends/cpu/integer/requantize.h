@@ -1,5 +1,5 @@
-// How sums in i32 become integers of 8 or 16 bits, on vectors: what Requantize
-// (engine/ops/nn/integer.h) and the ends of integer products share.
+// Converts sums in i32 to integers of 8 or 16 bits, on vectors: shared by Requantize
+// (engine/ops/nn/integer.h) and the epilogues of integer products.
 #pragma once
 
 #include <cstdint>

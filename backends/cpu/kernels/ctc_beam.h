@@ -15,7 +15,7 @@ struct CtcPath {
   double chance = 0;  // the logarithm of its probability
 };
 
-// The best paths of `steps` steps, `logits(t)` of each. InvalidArgument for NaN, and where fewer
+// The best paths of `steps` steps, with `logits(t)` for each. InvalidArgument for NaN, and if fewer
 // prefixes than paths are left.
 Result<std::vector<CtcPath>> SearchCtcBeam(
     const CtcBeamAttrs& attrs, int64_t steps,

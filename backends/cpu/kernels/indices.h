@@ -1,4 +1,4 @@
-// Indices in a tensor, read and checked before anything is moved by them.
+// Indices in a tensor, read and checked before they are used.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace oncilla::cpu {
 
-// As many as a tensor has elements, or more: counted as memory of the run.
+// A list that may be as long as a tensor: counted as memory of the run.
 using IntList = HostVector<int64_t>;
 
 // "index 7 is out of range for axis 1 of size 5".
@@ -19,8 +19,8 @@ inline Status IndexError(int64_t index, int axis, int64_t size) {
   return InvalidArgument("index ", index, " is out of range for axis ", axis, " of size ", size);
 }
 
-// `count` integers of `dtype`. An unsigned number that no int64 holds becomes the largest, which
-// is no index of anything.
+// Reads `count` integers of `dtype`. An unsigned number above the range of int64 becomes the
+// largest int64, which is never a valid index.
 inline IntList ReadInts(const std::byte* data, DType dtype, int64_t count) {
   IntList out(static_cast<size_t>(count));
   DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
@@ -35,7 +35,7 @@ inline IntList ReadInts(const std::byte* data, DType dtype, int64_t count) {
   return out;
 }
 
-// The same as places in [0, size) of an axis. Negative ones count from the end if allowed.
+// The same as indices in [0, size) of an axis. Negative ones count from the end if allowed.
 inline Result<IntList> ReadIndices(const std::byte* data, DType dtype, int64_t count, int axis,
                                    int64_t size, bool negative) {
   IntList out = ReadInts(data, dtype, count);
@@ -47,8 +47,8 @@ inline Result<IntList> ReadIndices(const std::byte* data, DType dtype, int64_t c
   return out;
 }
 
-// The last place of an axis as a float. Above 2^24 not every integer is one, and the nearest may lie
-// behind the axis: this one never does.
+// The last index of an axis as a float. Above 2^24 not every integer is a float, and the nearest
+// one may be beyond the axis: the result never is.
 inline float LastPlace(int64_t size) {
   const auto nearest = static_cast<float>(size - 1);
   const bool behind = static_cast<double>(nearest) > static_cast<double>(size - 1);

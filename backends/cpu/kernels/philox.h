@@ -11,7 +11,7 @@ class Philox {
   using Four = std::array<uint32_t, 4>;
 
   Philox() = default;
-  // As TensorFlow's ops use two seeds.
+  // With two seeds as TensorFlow's ops use them.
   Philox(uint64_t seed, uint64_t seed2) : Philox(seed, 0, seed2) {}
   // The counter's lower and upper half.
   Philox(uint64_t key, uint64_t low, uint64_t high) : key_{Lower(key), Upper(key)} {
@@ -48,7 +48,7 @@ class Philox {
   Four counter_ = {};
 };
 
-// The numbers one at a time.
+// The generator's numbers one at a time.
 class PhiloxSequence {
  public:
   explicit PhiloxSequence(Philox generator) : generator_(generator) {}

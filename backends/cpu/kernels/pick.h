@@ -1,5 +1,5 @@
-// Pick: a new tensor out of slices of others, numbers and strings alike. What ops on sparse and
-// ragged tensors come down to once they know what goes where.
+// Pick: a new tensor made of slices of others, numbers and strings alike. Ops on sparse and ragged
+// tensors reduce to it once they know which slice goes where.
 #pragma once
 
 #include "backends/cpu/kernels/indices.h"
@@ -7,14 +7,14 @@
 
 namespace oncilla::cpu {
 
-// Slices of `inner` elements: the i-th one of the result is slice at[i] of `from`, or, where that
-// is -1, `otherwise`, which holds one element or one slice (absent: zeros).
+// Slices of `inner` elements: slice i of the result is slice at[i] of `from`, or, if that is -1,
+// `otherwise`, which has one element or one slice (absent: zeros).
 Result<Tensor> Pick(const Tensor& from, const IntList& at, int64_t inner, Shape shape,
                     const Tensor* otherwise = nullptr);
 
-// Integers of any width; one that is too large for int64 becomes the largest.
+// Integers of any width; one above the range of int64 becomes the largest int64.
 IntList IntsOf(const Tensor& tensor);
-// A list of integers of a type, of which it must be able to hold them.
+// Integers as a tensor of a dtype, which must be able to represent them.
 Result<Tensor> IntTensor(DType dtype, Shape shape, std::span<const int64_t> values);
 
 }  // namespace oncilla::cpu

@@ -1,5 +1,5 @@
-// Text as a number of a type: decimal or scientific, blanks around it allowed, inf and nan in any
-// case. Rounded once.
+// Parses text as a number of a type: decimal or scientific, with optional whitespace around it, inf
+// and nan in any case. Rounded once.
 #pragma once
 
 #include <locale.h>
@@ -11,8 +11,8 @@
 
 namespace oncilla::cpu {
 
-// While one stands, the C library writes and reads numbers on this thread as in the C locale,
-// whatever the application has set.
+// While an object exists, the C library formats and parses numbers on this thread as in the C
+// locale, whatever the application has set.
 class PlainNumbers {
  public:
   PlainNumbers() : before_(uselocale(Plain())) {}
@@ -28,7 +28,7 @@ class PlainNumbers {
   const locale_t before_;
 };
 
-// False when the text is no number of that type.
+// Returns false when the text is not a number of that type.
 template <class T>
 bool ParseNumber(std::string_view text, T& value) {
   constexpr std::string_view kBlanks = " \t\r\n";
@@ -49,8 +49,8 @@ bool ParseNumber(std::string_view text, T& value) {
     const auto [at, error] = std::from_chars(text.data(), end, wide);
     if (at != end || error == std::errc::invalid_argument) return false;
     if (error == std::errc::result_out_of_range) {
-      // Too large or too small to hold: infinity or zero, told apart by the number as a double, or
-      // by its exponent's sign.
+      // Too large or too small: infinity or zero, distinguished by the number as a double, or by
+      // the sign of its exponent.
       double large = 0;
       const auto again = std::from_chars(text.data(), end, large);
       const size_t exponent = text.find_first_of("eE");

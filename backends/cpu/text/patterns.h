@@ -1,9 +1,10 @@
 // Pattern: regular expressions of RE2.
 //
-// RE2 stands behind a table of functions, since a process may hold two of it: TensorFlow exports
-// the names of the one inside it to all. A shared library cannot hold RE2 with its names hidden
-// (Debian's archive is made for programs), so liboncilla.so opens a module of its own, whose names
-// are looked up in the module first; programs and the archive are linked with RE2.
+// RE2 is called through a table of functions, since a process may contain two copies of it:
+// TensorFlow exports the symbols of its own copy globally. A shared library cannot contain RE2 with
+// hidden symbols (Debian's archive is built for programs), so liboncilla.so opens a module of
+// its own, whose symbols are resolved in the module first; programs and the archive are linked with
+// RE2.
 #pragma once
 
 #include <memory>
@@ -18,14 +19,14 @@ namespace oncilla::cpu {
 
 class Pattern {
  public:
-  // InvalidArgument in TensorFlow's words for what is no pattern; Unimplemented when the module is
-  // not there. Alternatives are taken in order, or with `longest` by length.
+  // InvalidArgument with TensorFlow's message for an invalid pattern; Unimplemented when the module
+  // does not exist. Alternatives are tried in order, or with `longest` the longest match counts.
   static Result<Pattern> Compile(const std::string& pattern, bool longest = false);
 
   // Whether the whole text matches.
   bool Matches(std::string_view text) const;
-  // The first match that begins at `from` or later: groups[0] is all of it, the others what the
-  // pattern's groups hold, null where they take no part.
+  // The first match that begins at `from` or later: groups[0] is all of it, the others are the
+  // pattern's groups, null if they did not take part.
   bool Find(std::string_view text, size_t from, std::span<std::string_view> groups) const;
   // InvalidArgument when `rewrite` refers to groups that the pattern does not have.
   Status CheckRewrite(const std::string& rewrite) const;

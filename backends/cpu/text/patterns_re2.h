@@ -1,5 +1,5 @@
-// What the module around RE2 offers: plain functions, so that nothing of C++ is shared between two
-// copies of a library in one process.
+// The interface of the module around RE2: plain functions, so that no C++ types are shared between
+// two copies of a library in one process.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,13 @@ extern "C" {
 
 struct PatternFunctions {
   int version;  // kPatternFunctions of those who made it
-  // Null when `text` is no pattern; `error` then gets why, as a C string. Of the matches at a place
-  // it finds the one of the first alternative, or with `longest` the longest.
+  // Returns null when `text` is not a valid pattern; `error` then receives the reason, as a C
+  // string. Among the matches at a position, the first alternative counts, or with `longest` the
+  // longest.
   void* (*compile)(const char* text, size_t size, bool longest, char* error, size_t error_size);
   void (*free)(void* regex);
-  // The first match at `from` or later; with `whole` one that is all of the text. Gives `count`
-  // groups as begin and size; begin is null where a group takes no part.
+  // The first match at `from` or later; with `whole` one that covers the whole text. Returns
+  // `count` groups as begin and size; begin is null if a group did not take part.
   bool (*match)(const void* regex, const char* text, size_t size, size_t from, bool whole,
                 const char** begins, size_t* sizes, size_t count);
   bool (*check_rewrite)(const void* regex, const char* rewrite, size_t size, char* error,

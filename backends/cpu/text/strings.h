@@ -9,7 +9,7 @@
 
 namespace oncilla::cpu {
 
-// Strings of any shape, each changed on its own.
+// Maps strings of any shape, each independently.
 template <class F>
 Result<std::vector<Tensor>> MapStrings(const Tensor& x, F&& change) {
   std::vector<std::string> out;
@@ -27,14 +27,14 @@ Result<std::vector<Tensor>> MapStrings(const Tensor& x, F&& change) {
   return std::vector<Tensor>{Tensor::Strings(x.shape(), std::move(out))};
 }
 
-// i32 or i64 numbers of rank 1.
+// A tensor of i32 or i64 numbers of rank 1.
 inline Tensor WholeNumbers(DType dtype, const std::vector<int64_t>& values) {
   if (dtype == DType::kI64) return Tensor::Int64s(values);
   const std::vector<int32_t> narrow(values.begin(), values.end());
   return Tensor::Of<int32_t>(DType::kI32, {std::ssize(narrow)}, narrow);
 }
 
-// Splits of rows: begin at 0, end at `size`, never go back.
+// Checks splits of rows: they begin at 0, end at `size`, and never decrease.
 inline Status CheckSplits(const std::vector<int64_t>& splits, int64_t size) {
   if (splits.empty() || splits.front() != 0 || splits.back() != size) {
     return InvalidArgument("the splits do not reach from 0 to ", size);

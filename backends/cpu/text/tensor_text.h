@@ -1,5 +1,5 @@
-// The first elements of a tensor as text, the way TensorFlow writes them into the messages of
-// Assert and Print: "1 2 3..." for a list, "[1 2][3 4]..." for a matrix.
+// The first elements of a tensor as text, as TensorFlow formats them in the messages of Assert and
+// Print: "1 2 3..." for a vector, "[1 2][3 4]..." for a matrix.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// UTF-8. Bytes that are no character are faults, counted as Unicode recommends: the longest
-// beginning of a character is one.
+// UTF-8. Invalid bytes are faults, counted as Unicode recommends: the longest valid prefix of a
+// character is one fault.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct Decoded {
   size_t bytes = 1;
 };
 
-// The character that a text, which is not empty, begins with.
+// Decodes the first character of a text, which must not be empty.
 Decoded NextUtf8(std::string_view text);
 void AppendUtf8(std::string& out, uint32_t character);
 
-// Whole texts; `otherwise` stands for each fault.
+// Decodes a whole text; each fault becomes `otherwise`.
 std::vector<int32_t> CharactersOf(std::string_view text, int32_t otherwise = kFault);
 std::string Utf8Of(std::span<const int32_t> characters);
 

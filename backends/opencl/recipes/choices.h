@@ -1,11 +1,10 @@
-// Choices: where measured numbers enter recipes.
+// Choices: how measured times influence recipes.
 //
-// A recipe that can be launched in several ways to the same result has a generic choice, by the
-// costs and thresholds of tuning.cc, and lists the others, all of which the VARIANT lines of its
-// kernel name. Capabilities may hold a table of what was measured (backends/opencl/tuning), by
-// names of layer classes and of choices. An entry counts only where it names one of the choices
-// that the recipe lists for this device at these sizes: a table can make a layer slow, and never
-// wrong.
+// A recipe that can be launched in several ways with the same result has a generic choice, by the
+// costs and thresholds of tuning.cc, and lists the others, all of which are in the VARIANT lines of
+// its kernel. Capabilities may have a table of measurements (backends/opencl/tuning), by names of
+// layer classes and of choices. An entry is used only if it names one of the choices that the
+// recipe lists for this device at these sizes: a table can make a layer slow, but never wrong.
 #pragma once
 
 #include <map>
@@ -19,10 +18,10 @@ namespace oncilla::opencl {
 
 struct TunedChoice {
   std::string choice;
-  std::string driver = {};  // its version, where it is another one than the device's
+  std::string driver = {};  // the driver's version, if it is not the device's
 };
 
-// The measured choices of one device. Immutable once a device has it.
+// The measured choices of one device. Immutable once a device uses it.
 class TunedTable {
  public:
   void Set(std::string layer, TunedChoice choice) {
@@ -34,20 +33,20 @@ class TunedTable {
   }
   const std::map<std::string, TunedChoice, std::less<>>& choices() const { return choices_; }
 
-  // Recipes then list all their choices (Decision::choices): for who measures them.
+  // Whether recipes list all their choices (Decision::choices), for measuring them.
   bool lists = false;
 
  private:
   std::map<std::string, TunedChoice, std::less<>> choices_;
 };
 
-// "product 3136x64x576 f32 bias relu": a kernel's family, its sizes, the first input's type and
-// what is done with each sum. `node` is MatMul, Conv or another op with their optional operands.
+// "product 3136x64x576 f32 bias relu": a kernel's family, its sizes, the first input's type and the
+// epilogue. `node` is MatMul, Conv or another op with their optional operands.
 std::string LayerName(std::string_view family, std::string_view sizes, const NodeView& node,
                       std::string_view activation);
 
-// The generic choice, or another one that the device's table names. `list` makes all choices, each
-// of which tells its name() and may stand for several that come to the same.
+// The generic choice, or another one that the device's table names. `list` returns all choices,
+// each of which has a name() and may represent several equivalent ones.
 template <class Choice, class List>
 Choice Choose(std::string layer, const Choice& generic, const List& list, const Capabilities& caps,
               Decision& decision) {

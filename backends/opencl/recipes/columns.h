@@ -1,9 +1,9 @@
-// Products of a few rows on GPUs, whose time is that of reading the other operand: a lane for some
-// columns, K divided among slices of a group and, where columns are few, among groups
+// Products of a few rows on GPUs, which are limited by reading the other operand: a lane computes
+// some columns, K is divided among slices of a group and, if columns are few, among groups
 // (cl_kernels/matmul/columns.cl, cl_kernels/packed/columns.cl).
 //
-// Into how many parts K is divided depends, as with tiles, on sizes, the device's class and its
-// table of measured choices alone.
+// As with tiles, the number of parts into which K is divided depends only on sizes, the device's
+// class and its table of measured choices.
 #pragma once
 
 #include <optional>
@@ -12,20 +12,20 @@
 
 namespace oncilla::opencl {
 
-// How the groups of these kernels lie.
+// The layout of a group of these kernels.
 struct ColumnGroup {
   int64_t lanes, slices, rows;  // of columns, of K; rows that share what is read
   std::string name() const { return StrCat("LANES=", lanes, " SLICES=", slices); }
 };
-// For `columns` lanes' worth of columns and so many rows in all; nothing where groups are too
-// small.
+// The group for `columns` lanes' worth of columns and so many rows in all; nothing if groups are
+// too small.
 std::optional<ColumnGroup> ColumnGroupOf(int64_t rows, int64_t columns, const Capabilities& caps);
-// The other groups for as many rows that the kernels' VARIANT lines name, that one included.
+// The other groups for as many rows that are in the kernels' VARIANT lines, including that one.
 std::vector<ColumnGroup> AllColumnGroups(const ColumnGroup& generic, const Capabilities& caps);
 
-// Whether MatMul goes this way: few rows, and a b that can be read in quads along its columns.
+// Whether MatMul uses these kernels: few rows, and a b that can be read in quads along its columns.
 bool TakesColumns(const MatMulGeometry& g, DType dtype, const Capabilities& caps);
-// `most`: the largest place in an operand or the result.
+// `most`: the largest index in an operand or the result.
 Recipe ColumnsMatMul(const std::string& activation, const MatMulGeometry& g, const NodeView& node,
                      int64_t most, const Capabilities& caps);
 

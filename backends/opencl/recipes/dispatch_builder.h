@@ -1,4 +1,4 @@
-// DispatchBuilder: how recipes write a dispatch.
+// DispatchBuilder: builds a dispatch of a recipe.
 //
 //   const IndexType index(elements);
 //   DispatchBuilder b(cl::kNormSoftmax, "softmax_rows", index);
@@ -6,9 +6,9 @@
 //   b.Arg("x", In{0}).Arg("y", Out{0}).Index("n", n);
 //   return b.Items(n, group).Alone();
 //
-// Arguments stand in the kernel's order and have the names of its parameters. Tests compare names,
+// Arguments are in the kernel's order and have the names of its parameters. Tests compare names,
 // order and kinds with the kernel's own parameter list for every case and class of device
-// (tests/case_runner/kernel_signature.h); nothing is compared in a run.
+// (tests/case_runner/kernel_signature.h); a run does not.
 #pragma once
 
 #include <initializer_list>
@@ -20,15 +20,15 @@
 
 namespace oncilla::opencl {
 
-// The type that a kernel computes places in: int, or long where int may not be enough.
+// The type in which a kernel computes indices: int, or long if int may be too small.
 class IndexType {
  public:
-  // Kernels that add two places, or go beyond the last one by a tile.
+  // For kernels that add two indices, or go beyond the last one by a tile.
   static constexpr int64_t kSums = std::numeric_limits<int32_t>::max() / 2;
-  // Kernels that go beyond the last place by less than a few groups.
+  // For kernels that go beyond the last index by less than a few groups.
   static constexpr int64_t kPlaces = (int64_t{1} << 31) - 4096;
 
-  // `most`: the largest place, or number of work-items, that the kernel computes with.
+  // `most`: the largest index, or number of work-items, that the kernel computes with.
   explicit IndexType(int64_t most = 0, int64_t limit = kSums) : wide_(most > limit) {}
   std::string name() const { return wide_ ? "long" : "int"; }
   Arg operator()(int64_t value) const {
@@ -56,7 +56,7 @@ class DispatchBuilder {
   DispatchBuilder& Type(std::string name, const Fact& fact) {
     return Define(std::move(name), std::string(Name(fact.dtype)));
   }
-  // OpenCL C between the defines and the source.
+  // OpenCL C that is inserted between the defines and the source.
   DispatchBuilder& Generated(std::string text);
 
   DispatchBuilder& Arg(std::string name, const opencl::Arg& value);
@@ -70,11 +70,11 @@ class DispatchBuilder {
 
   // One work-item for each of `items`, in groups of `group`.
   DispatchBuilder& Items(int64_t items, int64_t group);
-  // The same in the usual groups of work-items that have little to do.
+  // The same in groups of the usual size for work-items that do little work.
   DispatchBuilder& Flat(int64_t items, const Capabilities& caps);
-  // So many groups of `local` along each axis.
+  // `groups` groups of `local` work-items along each axis.
   DispatchBuilder& Groups(std::array<int64_t, 3> groups, std::array<int64_t, 3> local = {1, 1, 1});
-  // The most trips of any loop of a work-item.
+  // The largest trip count of any loop of a work-item.
   DispatchBuilder& Loop(int64_t trips);
 
   const Dispatch& dispatch() const { return d_; }
@@ -92,8 +92,8 @@ class DispatchBuilder {
 inline std::string Flag(bool set) { return set ? "1" : "0"; }
 inline std::string TypeName(DType dtype) { return std::string(Name(dtype)); }
 
-// What a dtype is computed and carried in, by the names of common/elementwise.clh: 'f' for float,
-// 'd' for double, 'l' for long, 'u' for ulong.
+// The type in which a dtype is computed, by the names of common/elementwise.clh: 'f' for float, 'd'
+// for double, 'l' for long, 'u' for ulong.
 char CarrierOf(DType dtype);
 std::string CarrierType(char carrier);
 

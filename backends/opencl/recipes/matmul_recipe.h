@@ -16,35 +16,35 @@ std::string SumType(DType dtype);
 // The optional operands of a product, as defines and arguments: BIAS, RESIDUAL, ACTIVATION.
 void AddEpilogue(const NodeView& node, const std::string& activation, DispatchBuilder& b);
 
-// Batch axes as kernels take them (common/batch.clh): merged, the innermost first.
+// Batch axes in the form that kernels expect (common/batch.clh): merged, the innermost first.
 struct BatchAxes {
   struct Axis {
     int64_t size, a_step, b_step;
   };
   std::vector<Axis> axes;
-  // AXES: 0, 1, 2 or 6; axes that are too many have size one.
+  // AXES: 0, 1, 2 or 6; unused axes have size one.
   int count() const { return axes.size() <= 2 ? static_cast<int>(axes.size()) : 6; }
 };
 BatchAxes BatchOf(const MatMulGeometry& g);
 void AddBatch(const BatchAxes& batch, DispatchBuilder& b);
 
-// The panels of matmul/panels.cl on a device that wants them.
+// The panels of matmul/panels.cl on a device that uses them.
 inline int64_t PanelColumns(const Capabilities& caps) { return 2 * PanelOf(caps).vector; }
 int64_t PackedElements(int64_t depth, int64_t columns, const Capabilities& caps);
 // The matrices of a constant of which element (k, n) stands at row_step * k + column_step * n.
 struct PackSource {
   int64_t count, matrix_step, row_step, column_step, depth, columns;
 };
-// How such a constant is laid out in panels; `mark` is part of the layout's name.
+// The layout of such a constant in panels; `mark` is part of the layout's name.
 Packing PackedPanels(const TensorDesc& desc, const PackSource& from, std::string_view mark,
                      const Capabilities& caps);
 // Dtypes that panels.cl and depthwise.cl take: sums are of float.
 bool IsCarried(DType dtype);
-// Their define, which f32 goes without.
+// Adds their define, which is absent for f32.
 void AddStored(DType dtype, DispatchBuilder& b);
 
-// One launch of `panels`: products of `shape` (row and run steps are those of a), as many as
-// `batch` says, `b_step`s of which count packed elements.
+// One launch of `panels`: products of `shape` (row and run strides are those of a), with `batch`;
+// `b_step`s count packed elements.
 struct PanelLaunch {
   ConvProduct shape;
   int64_t run_step = 1;
@@ -52,7 +52,8 @@ struct PanelLaunch {
   BatchAxes batch;
   int64_t products = 1;
   int64_t most = 0;  // the largest index into any operand
-  // Sums alone, that go here; each run is added up by itself where `partial` says so.
+  // The destination of the sums, instead of results; each run is summed separately if `partial` is
+  // set.
   std::optional<Scratch> sums = {};
   bool partial = false;
 };
@@ -62,8 +63,8 @@ struct PanelPlan {
   std::string name() const { return StrCat("ROWS=", rows, " TILES=", per_item); }
 };
 PanelPlan UsualPanels(const PanelLaunch& launch, const Capabilities& caps);
-// The launches of a product of matrices, and of a convolution whose packed filter has so many
-// elements for each group. Neither has `most`, the first no steps of packed matrices.
+// The launches of a product of matrices, and of a convolution with a packed filter that has so many
+// elements per group. Neither sets `most`; the first sets no strides of packed matrices.
 PanelLaunch PanelsOf(const MatMulGeometry& g);
 PanelLaunch PanelsOf(const WindowGeometry& g, const ConvProduct& p, int64_t packed_elements);
 // Adds the arguments from `columns` to the batch, and the groups.
@@ -74,7 +75,7 @@ void AddPanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& node,
 // Copies x into `to` and adds the padding around it: zeros, or a zero point.
 Dispatch PadInput(const WindowGeometry& g, const ConvProduct& p, DType dtype, const Arg& to,
                   const std::optional<Arg>& zero = {});
-// Whether a convolution is a plain product, of a single tap that sees every pixel, and that product.
+// Whether a convolution is a plain product: a single tap that reads every pixel.
 bool IsProduct(const WindowGeometry& g);
 MatMulGeometry ProductGeometry(const WindowGeometry& g);
 // The launch that packs on the device.

@@ -1,4 +1,4 @@
-// Strided boxes (engine/ops/array/moves.h) as dispatches, and what kernels that walk over axes
+// Strided boxes (engine/ops/array/moves.h) as dispatches, and what kernels that iterate over axes
 // share.
 //
 //   MoveRow<ConcatMoves>("Concat")
@@ -14,9 +14,9 @@ std::string VectorType(int64_t bytes, int64_t width);
 // The widest vector, of at most 16 bytes, that evenly divides everything in `counts`.
 int64_t VectorWidth(int64_t bytes, std::span<const int64_t> counts);
 
-// Appends what copies the box between an input (or zeros) and an output of the node.
+// Appends a copy of the box between an input (or zeros) and an output of the node.
 void AddMove(Recipe& recipe, Move move, int64_t element_bytes, const Capabilities& caps);
-// y[i] = value for i < n, of elements of so many bytes.
+// y[i] = value for i < n, with elements of so many bytes.
 void AddFill(Recipe& recipe, Arg to, int64_t n, int64_t value, int64_t element_bytes,
              const Capabilities& caps);
 

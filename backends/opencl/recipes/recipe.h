@@ -1,4 +1,4 @@
-// Recipe: what to launch for one node, as plain data.
+// Recipe: the launches for one node, as plain data.
 //
 // A family's file turns a node into a Recipe, with DispatchBuilder; it never calls OpenCL. So
 // recipes are tested without a device, printed in a stable form and cached by value; device.cc
@@ -24,14 +24,14 @@
 
 namespace oncilla::opencl {
 
-// Arguments. A tensor operand is a buffer that begins at the tensor's first element, whatever slot
-// it lies in; an absent or empty one is some small buffer that must not be touched.
+// Arguments. A tensor operand is a buffer that begins at the tensor's first element, wherever its
+// memory is; an absent or empty one is some small buffer that must not be accessed.
 struct In {
   int index;
   // For a constant whose packing has parts: where the part begins, a multiple of
   // Capabilities::base_alignment, and its bytes; 0: all that follow.
   int64_t offset = 0, bytes = 0;
-  // Read only where something rare happens; estimates of time leave it out.
+  // Rarely read; time estimates ignore it.
   bool seldom = false;
 };
 struct Out {
@@ -41,9 +41,9 @@ struct Out {
 struct Scratch {
   int64_t offset, bytes;
 };
-// A long: how many elements of `unit` bytes the operand begins after its buffer. Giving one lets
-// the operand be a view that the device cannot address as a buffer of its own; without it such a
-// view is copied. Follows or precedes its operand anywhere in the list.
+// A long: the distance, in elements of `unit` bytes, from the start of the buffer to the operand.
+// With it the operand may be a view that the device cannot address as a buffer of its own; without
+// it such a view is copied. It may precede or follow its operand anywhere in the list.
 struct Offset {
   bool output;
   int index;
@@ -67,19 +67,19 @@ struct Dispatch {
   std::vector<std::string> names = {};
   std::array<int64_t, 3> global = {1, 1, 1};  // each a multiple of `local`; 0 launches nothing
   std::array<int64_t, 3> local = {1, 1, 1};
-  // The most trips that any loop of one work-item can make at this geometry; some drivers cap it.
+  // The largest trip count of any loop of one work-item at this geometry; some drivers limit it.
   int64_t longest_loop = 0;
   // OpenCL C between the defines and the source, for kernels made at run time.
   std::string generated = {};
 };
 
-// What a recipe chose where it could choose (choices.h); empty where no table was there.
+// What a recipe chose among several choices (choices.h); empty without a table.
 struct Decision {
   std::string layer = {};    // the class of the layer, as tables name it
-  std::string choice = {};   // what was taken
-  bool tuned = false;        // because a table says so,
-  std::string driver = {};   // which had that of another version of the driver
-  std::string ignored = {};  // the table's choice, which is none here
+  std::string choice = {};   // the choice that was made
+  bool tuned = false;        // it comes from a table,
+  std::string driver = {};   // from measurements with this other version of the driver
+  std::string ignored = {};  // the table's choice, if it is not valid here
   std::vector<std::string> choices = {};
 };
 
@@ -88,41 +88,41 @@ struct Recipe {
   int64_t scratch_bytes = 0;
   Decision decision = {};
 
-  // Room for `bytes` at an aligned place.
+  // Reserves `bytes` at an aligned offset.
   Scratch AddScratch(int64_t bytes, const Capabilities& caps);
 };
 
-// What a driver without sub-buffers needs to know of the kernel (places.h); nothing elsewhere.
+// What a driver without sub-buffers needs to know about the kernel (places.h); empty for others.
 Places PlacesOf(const Dispatch& dispatch, const Capabilities& caps);
 
 // "norm/softmax.cl:softmax_rows T=f32 GROUP=64 (in0 out0 i32:1000) global=64 local=64 loop=16", one
-// line per dispatch; then, where a table decided, "tuned: product 64x64x64 f32 -> TM=8 ..".
+// line per dispatch; then, if a table decided, "tuned: product 64x64x64 f32 -> TM=8 ..".
 std::string ToString(const Recipe& recipe);
-// Its kernels and their sizes in a few words: "conv/winograd:input + matmul/panels V=16 ROWS=8 +
-// conv/winograd:output"; "nothing" where none is launched.
+// Its kernels and their sizes in short: "conv/winograd:input + matmul/panels V=16 ROWS=8 +
+// conv/winograd:output"; "nothing" if none is launched.
 std::string NameOf(const Recipe& recipe);
-// What a kernel made of it says of itself: the name, and the text in the lines below.
+// The description of a kernel made from it: the name, and the text in the lines below.
 std::string DescriptionOf(const Recipe& recipe);
 
-// Refuses a recipe that breaks its own rules or that this device cannot launch; drivers abort on
-// some of these. `inputs` and `outputs` are the node's counts.
+// Refuses a recipe that is inconsistent or that this device cannot launch; drivers abort on some of
+// these. `inputs` and `outputs` are the node's counts.
 Status CheckRecipe(const Recipe& recipe, const Capabilities& caps, int inputs, int outputs);
 
 // The smallest multiple of `step` that is at least n.
 constexpr int64_t RoundUp(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 constexpr int64_t DivideUp(int64_t n, int64_t step) { return (n + step - 1) / step; }
 
-// OpenCL type with as many bytes as an element, for kernels that only move elements: "uint".
+// The OpenCL type of the same size as an element, for kernels that only move elements: "uint".
 std::string_view MoveType(DType dtype);
 
 struct KernelRow {
   std::string_view op;
   DTypeSet dtypes = kFixedSize;  // of input 0
-  // All facts are fixed and plan inputs have values. Pure.
+  // Called with fixed facts and known plan inputs. Pure.
   Result<Recipe> (*make)(const NodeView&, const Capabilities&) = nullptr;
-  // Null, or a refusal beyond dtypes, as a sentence. May see partly known facts. Pure.
+  // Null, or returns a refusal beyond dtypes, as a sentence. Facts may be partly known. Pure.
   Status (*can_run)(const NodeView&, const Capabilities&) = nullptr;
-  // Null, or how constant input i is laid out. Pure.
+  // Null, or returns the layout of constant input i. Pure.
   Result<Packing> (*packing)(const NodeView&, int input, const Capabilities&) = nullptr;
 };
 
@@ -166,10 +166,10 @@ constexpr RowBuilder Row(std::string_view op, DTypeSet dtypes) {
   return RowBuilder{{op, dtypes, &internal::MakeErased<Make>, nullptr, nullptr}};
 }
 
-// The row of an op, from the families listed in kernels.cc; null when there is none.
+// The row of an op, from the families listed in kernels.cc; null if there is none.
 const KernelRow* FindKernel(std::string_view op);
 
-// What CanRun of the device answers: row, dtypes, sizes, the row's own refusal.
+// Implements CanRun of the device: checks row, dtypes, sizes, and the row's own refusal.
 Result<const KernelRow*> FindRunnable(const NodeView& node, const Capabilities& caps);
 
 }  // namespace oncilla::opencl

@@ -11,10 +11,10 @@ namespace oncilla::opencl {
 
 struct Source {
   std::string_view path;  // "norm/softmax.cl"
-  std::string_view text;  // with its common headers in front and #line marks
+  std::string_view text;  // with its common headers before it and #line marks
 };
 
-// What changes a kernel's code, in order. Names are macros; values are any tokens of one line.
+// Defines in order. Names are macros; values are any tokens on one line.
 using Defines = std::vector<std::pair<std::string, std::string>>;
 
 }  // namespace oncilla::opencl

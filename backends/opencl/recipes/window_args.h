@@ -21,8 +21,8 @@ inline void AddWindow(const WindowGeometry& g, DispatchBuilder& b) {
   }
 }
 
-// "1x3x3/2" for names of layer classes: taps, then stride and dilation along the last axis where
-// either is not one. The axes of a net's windows are alike, so that one of them stands for all.
+// "1x3x3/2" for names of layer classes: taps, then stride and dilation along the last axis if
+// either is not one. The axes of a net's windows are alike, so that one of them represents all.
 inline std::string WindowText(const WindowGeometry& g) {
   std::string text = StrCat(g.axis[0].kernel, "x", g.axis[1].kernel, "x", g.axis[2].kernel);
   const WindowAxis& along = g.axis[2];
@@ -36,7 +36,7 @@ inline int64_t LongestAxis(const WindowGeometry& g) {
   return std::max({g.axis[0].kernel, g.axis[1].kernel, g.axis[2].kernel});
 }
 
-// Places inside one axis, which kernels compute in int, all fit with room to spare.
+// Checks that indices within one axis, which kernels compute in int, do not overflow.
 inline Status CheckSizes(const WindowGeometry& g) {
   constexpr int64_t kMost = int64_t{1} << 29;
   int64_t most = std::max({g.in_channels, g.out_channels, g.taps()});

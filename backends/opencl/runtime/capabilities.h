@@ -1,8 +1,8 @@
-// Capabilities: what a recipe may rely on, one plain value per device.
+// Capabilities: what a recipe may rely on, as a plain value per device.
 //
-// Made from a driver's claims (facts), what running tiny kernels showed (probe) and the table of
-// known faults (quirks). Recipes read this and never a vendor's name. A value that no device could
-// measure stays at the modest default, on which the portable kernels run.
+// Derived from a driver's claims (facts), the results of tiny kernels (probe) and the table of
+// known faults (quirks). Recipes use this and never a vendor's name. A value that could not be
+// measured keeps a conservative default, with which the portable kernels run.
 #pragma once
 
 #include <cstdint>
@@ -23,21 +23,21 @@ class TunedTable;    // recipes/choices.h
 enum class KernelShape { kGpu, kCpu };
 std::string_view Name(KernelShape shape);  // "gpu", "cpu"
 
-// Makers' designs that want different tiles: how many lanes a wave has, what local memory delivers.
-// Only speed and the order of sums may depend on it.
+// GPU architectures that need different tiles: by the number of lanes of a wave and the speed of
+// local memory. Only speed and the order of sums may depend on it.
 enum class GpuFamily { kAny, kNvidia, kAmdWave32, kAmdWave64, kIntel, kMali, kAdreno };
 
-// Which convolutions take Winograd's way (recipes/winograd.h): those that gain by the estimate,
-// none, or, for tests, all that can with tiles of 2 x 2 or of 4 x 4.
+// Which convolutions use Winograd's method (recipes/winograd.h): those that are expected to be
+// faster, none, or, for tests, all that can with tiles of 2 x 2 or of 4 x 4.
 enum class WinogradChoice { kEstimate, kNone, kTwo, kFour };
 
-// What computes dot4 of cl_kernels/common/dot4.clh: what is written out, the extension
+// What computes dot4 of cl_kernels/common/dot4.clh: portable code, the extension
 // cl_khr_integer_dot_product, or NVIDIA's instruction as inline PTX.
 enum class ByteDot { kPortable, kKhr, kPtx };
 std::string_view Name(ByteDot dot);  // "portable", "khr", "ptx"
 
-// What multiplies matrices of 16-bit numbers at once (cl_kernels/common/matrix_unit.clh): nothing;
-// NVIDIA's tensor cores by inline PTX; or, for tests on any device, the same written out.
+// What multiplies matrices of 16-bit numbers (cl_kernels/common/matrix_unit.clh): nothing; NVIDIA's
+// tensor cores by inline PTX; or, for tests on any device, portable code.
 enum class MatrixUnit { kNone, kPtx, kWritten };
 std::string_view Name(MatrixUnit unit);  // "none", "ptx", "written"
 
@@ -59,19 +59,19 @@ struct Capabilities {
   int64_t base_alignment = 128;
   int64_t max_allocation = 0;
   int64_t parameter_bytes = 1024;  // of all arguments of a kernel together
-  // A loop of one work-item must have fewer trips; 0: no cap.
+  // A loop of one work-item must have fewer trips; 0: no limit.
   int64_t max_loop_trips = 0;
   // Calls into the driver must not overlap, not even on different queues.
   bool one_caller = false;
-  // Parts of a buffer can be objects of their own; else kernels take their operands' places
-  // (places.h).
+  // Whether parts of a buffer can be objects of their own; else kernels get the offsets of their
+  // operands (places.h).
   bool sub_buffers = true;
   // Binaries of programs are worth keeping and safe to load.
   bool program_binaries = true;
-  // What was measured on devices of this class; null: generic choices alone.
+  // Measurements on devices of this class; null: only generic choices.
   std::shared_ptr<const TunedTable> tuned = nullptr;
 
-  // What has a local memory of its own and holds whole groups: a compute unit, except that Intel's
+  // Units with local memory of their own that run whole groups: a compute unit, except that Intel's
   // drivers count execution units, of which sixteen share one.
   int64_t cores() const;
   // The largest power of two that is at most max_work_group, `most` and a group's real limit.
@@ -79,7 +79,7 @@ struct Capabilities {
   friend bool operator==(const Capabilities&, const Capabilities&) = default;
 };
 
-// Pure. `forced` replaces the choice of shape by native vector width and local memory.
+// Pure. `forced` overrides the choice of shape by native vector width and local memory.
 Capabilities MakeCapabilities(const DeviceFacts& facts, const ProbeResult& probe,
                               std::optional<KernelShape> forced);
 

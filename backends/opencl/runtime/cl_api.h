@@ -1,10 +1,10 @@
 // OpenCL, opened at run time: a table of function pointers, and how it is found.
 //
-// Search order: LibraryOptions::library; the loader libOpenCL.so.1; where no loader is, or it knows
-// no platform, the drivers themselves, through the dispatch table that an installable driver hangs
-// on each of its handles. Libraries are never closed: drivers keep threads. A machine without
-// OpenCL gives no platforms and a reason, never a failure. Raw calls go through Api; what creates
-// objects has wrappers in cl_objects.h.
+// Search order: LibraryOptions::library; the loader libOpenCL.so.1; if there is no loader, or it
+// knows no platform, the drivers themselves, through the dispatch table that an installable driver
+// attaches to each of its handles. Libraries are never closed: drivers keep threads. A machine
+// without OpenCL gives no platforms and a reason, never a failure. Raw calls go through Api; calls
+// that create objects have wrappers in cl_objects.h.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ struct LibraryOptions {
   std::vector<std::string> loaders = {"libOpenCL.so.1", "libOpenCL.so"};
   std::vector<std::string> drivers = {"libnvidia-opencl.so.1", "libamdocl64.so", "libintelocl.so",
                                       "libpocl.so.2", "libmali.so.1"};
-  // The drivers are not tried behind the back of a loader whose user chose its drivers.
+  // Whether the user chose the loader's drivers: then others are not tried.
   bool drivers_chosen = false;
 
   // ONCILLA_OPENCL_LIBRARY, and whether OCL_ICD_VENDORS or OCL_ICD_FILENAMES is set.
@@ -52,21 +52,21 @@ struct Opened {
 // Thread-safe.
 Opened OpenPlatforms(const LibraryOptions& options);
 
-// The table of the library that an application's own objects were made with: `library`, if it is
-// not empty, or the loader as OpenPlatforms finds it, which is the one that the process has loaded
-// already. No driver is asked anything. NotFound, with the reason. Thread-safe.
+// The table of the library with which an application's own objects were made: `library`, if it is
+// not empty, or the loader as OpenPlatforms finds it, which the process has loaded already. Calls
+// no driver. NotFound, with the reason. Thread-safe.
 Result<std::shared_ptr<const Api>> OpenApi(const LibraryOptions& options);
-// The same from a function that knows entry points by their names ("clFinish"), for a loader that
-// is linked statically.
+// The same from a function that returns entry points by name ("clFinish"), for a loader that is
+// linked statically.
 Result<std::shared_ptr<const Api>> ApiFrom(
     const std::function<void*(const char* name)>& entry_point);
 
 // "CL_INVALID_BUFFER_SIZE", or "error -9999".
 std::string ErrorName(cl_int error);
 
-// OK, or "clCreateBuffer: CL_INVALID_BUFFER_SIZE (-61)" with the driver code beside it. Codes that
-// mean memory (-4 -5 -6 -61) are ResourceExhausted, codes that a lost device gives are Unavailable,
-// a refused build is InvalidArgument, the rest Internal.
+// OK, or "clCreateBuffer: CL_INVALID_BUFFER_SIZE (-61)" with the driver code as a detail. Codes for
+// lack of memory (-4 -5 -6 -61) are ResourceExhausted, codes of a lost device are Unavailable, a
+// refused build is InvalidArgument, the rest Internal.
 Status Check(cl_int error, std::string_view call);
 
 }  // namespace oncilla::opencl

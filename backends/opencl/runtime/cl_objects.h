@@ -70,8 +70,8 @@ class Handle {
     internal::CountObject(internal::Traits<T>::kKind, -1);
     raw_ = nullptr;
   }
-  // Gives the object up without a call into the driver: for what a hung queue still holds, where a
-  // release might never return.
+  // Drops the object without a call into the driver: for objects that a hung queue still uses,
+  // whose release might never return.
   void Abandon() {
     if (raw_ == nullptr) return;
     internal::CountObject(internal::Traits<T>::kKind, -1);
@@ -91,7 +91,7 @@ using Program = Handle<cl_program>;
 using KernelObject = Handle<cl_kernel>;
 using EventObject = Handle<cl_event>;
 
-// One reference more to an object of the application's.
+// Retains an object of the application.
 Result<Context> Retain(const Api& api, cl_context context);
 Result<CommandQueue> Retain(const Api& api, cl_command_queue queue);
 Result<Memory> Retain(const Api& api, cl_mem buffer);
@@ -103,11 +103,11 @@ Result<CommandQueue> CreateQueue(const Api& api, cl_context context, cl_device_i
 Result<Memory> CreateBuffer(const Api& api, cl_context context, size_t bytes);
 // `parent` is a buffer, never a sub-buffer; `origin` a multiple of the device's base alignment.
 Result<Memory> CreateSubBuffer(const Api& api, cl_mem parent, size_t origin, size_t bytes);
-// A failed build says what `name` was built with and keeps the driver's log.
+// The failure of a build names `name` and contains the driver's log.
 Result<Program> BuildFromSource(const Api& api, cl_context context, cl_device_id device,
                                 std::string_view name, std::string_view source,
                                 const std::string& options);
-// The caller vouches for the bytes: drivers abort on damaged ones.
+// The caller must make sure that the bytes are valid: drivers abort on damaged ones.
 Result<Program> BuildFromBinary(const Api& api, cl_context context, cl_device_id device,
                                 std::string_view name, std::string_view binary,
                                 const std::string& options);
@@ -117,7 +117,7 @@ Result<KernelObject> CreateKernel(const Api& api, cl_program program, const std:
 // True when the event is complete, has failed, or its state cannot be read: WaitFor would not
 // block.
 bool IsDone(const Api& api, cl_event event);
-// The outcome of the command, which only clWaitForEvents tells; blocks while it is not over.
+// The outcome of the command, which only clWaitForEvents returns; blocks until it is complete.
 Status Outcome(const Api& api, cl_event event);
 // The same, waiting until a deadline (waiter.h): OpenCL has no timed wait. DeadlineExceeded leaves
 // the command running.

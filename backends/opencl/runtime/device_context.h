@@ -16,7 +16,7 @@ struct DeviceContext {
   ~DeviceContext() {
     if (hung) context.Abandon();
   }
-  // Held around driver calls where the driver cannot take two at a time.
+  // Locked around driver calls if the driver does not allow two at a time.
   std::unique_lock<std::mutex> Caller() {
     return one_caller ? std::unique_lock<std::mutex>(mutex) : std::unique_lock<std::mutex>();
   }
@@ -24,7 +24,7 @@ struct DeviceContext {
   const std::shared_ptr<const Api> api;
   Context context;
   std::atomic<bool> one_caller{false};
-  // Some object of it was abandoned: a release might never return.
+  // Whether some object of it was abandoned: a release might never return.
   std::atomic<bool> hung{false};
   std::mutex mutex;
 };

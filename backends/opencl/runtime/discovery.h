@@ -1,7 +1,7 @@
-// Discovery: which OpenCL devices there are and what their drivers claim.
+// Discovery: lists OpenCL devices and what their drivers claim.
 //
-// Facts are claims; what a backend may rely on is measured by probe.h. Nothing is created here: no
-// context, no queue. Finding none is a normal answer with a reason.
+// Facts are claims; probe.h measures what a backend may rely on. Nothing is created here: no
+// context, no queue. Finding no device is a normal result with a reason.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ std::string_view Name(DeviceType type);  // "cpu", "gpu", ...
 struct DeviceFacts {
   std::string platform, platform_version;     // "Portable Computing Language"
   std::string name, vendor, driver, version;  // version: "OpenCL 3.0 ..."
-  std::string hardware_id;  // "uuid:..." or "pci:0:1:0.0"; empty where the driver tells neither
+  std::string hardware_id;  // "uuid:..." or "pci:0:1:0.0"; empty if the driver reports neither
   int version_major = 0, version_minor = 0;  // of the device, 1.2 -> 1, 2
   DeviceType type = DeviceType::kOther;
   bool available = false, compiler = false, little_endian = true;
@@ -56,7 +56,7 @@ struct Discovery {
 // Thread-safe; runs driver code the first time (tens of milliseconds).
 Discovery Discover(const LibraryOptions& options);
 
-// The same of one device, of which the application has the handle.
+// The same for one device, of which the application has the handle.
 FoundDevice Describe(const Platform& platform, cl_device_id device);
 
 }  // namespace oncilla::opencl

@@ -1,11 +1,13 @@
-// DiskCache: what was expensive to make (program binaries, probe results), kept between processes.
+// DiskCache: results that are expensive to compute (program binaries, probe results), kept between
+// processes.
 //
-// One file per entry, named by its key. An entry is handed out only when magic, key, length and
-// SHA-256 are right, because drivers abort on damaged binaries; anything else is a miss. Files are
-// written whole or not at all, in a folder that only its owner may enter, and the oldest go when
-// the folder outgrows its bound. Who hands an entry to a driver holds an InUse: when the process
-// dies meanwhile, the next one finds the mark and makes the entry anew; when that one dies too, the
-// entry is never used again. No failure here is ever an error: the cache is then off, and says why.
+// One file per entry, named by its key. An entry is returned only if magic, key, length and SHA-256
+// are right, because drivers abort on damaged binaries; anything else is a miss. Files are written
+// atomically, in a folder that only its owner may enter, and the oldest are removed when the folder
+// exceeds its limit. While an entry is passed to a driver, an InUse exists: if the process dies
+// meanwhile, the next one finds the mark and builds the entry again; if that one dies too, the
+// entry is not used again for some time (Crashed). No failure here is an error: the cache is then
+// off, and says why.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +24,7 @@
 namespace oncilla::opencl {
 
 // $ONCILLA_CACHE_DIR, else $XDG_CACHE_HOME/oncilla, else ~/.cache/oncilla. Empty when the user has
-// no home.
+// no home folder.
 std::string UserCacheFolder();
 
 class DiskCache {
@@ -36,18 +38,18 @@ class DiskCache {
   DiskCache& operator=(const DiskCache&) = delete;
 
   const std::string& folder() const { return folder_; }
-  // Why nothing is cached, with the fix; empty when the cache works.
+  // Why nothing is cached, with a remedy; empty when the cache works.
   const std::string& problem() const { return problem_; }
 
   // `key` is lower-case hex, 64 digits (SHA-256 of what the entry depends on). Thread-safe.
   std::optional<std::string> Load(const std::string& key);
   void Store(const std::string& key, std::string_view payload);
   void Drop(const std::string& key);
-  // Whether two processes in a row died while their driver worked on this entry, the last one within
-  // the last hour (after three deaths two hours, and so on, up to ten days).
+  // Whether two processes in a row died while their driver used this entry, the last one within the
+  // last hour (after three deaths two hours, and so on, up to ten days).
   bool Crashed(const std::string& key) const;
 
-  // Marks that a driver works on the entry, from construction to destruction; one at a time.
+  // Marks that a driver uses the entry, from construction to destruction; one at a time.
   class InUse {
    public:
     InUse(DiskCache& cache, const std::string& key);
@@ -77,7 +79,7 @@ class DiskCache {
   std::mutex use_mutex_;
   int mark_ = -1;
   std::string mark_path_;
-  TemporaryFile mark_file_;  // a program that is interrupted takes its mark away
+  TemporaryFile mark_file_;  // removed when the program is interrupted
 };
 
 struct CacheEntry {
@@ -85,8 +87,8 @@ struct CacheEntry {
   uint64_t bytes = 0;
   int64_t used_s = 0;  // when last written or loaded, seconds since 1970
 };
-// For the tool: what a folder holds, oldest first, and removing it all. Only files of the cache's
-// own are touched.
+// For the program: lists a folder, oldest first, and clears it. Only the cache's own files are
+// touched.
 Result<std::vector<CacheEntry>> ListCache(const std::string& folder);
 Result<uint64_t> ClearCache(const std::string& folder);  // bytes freed
 

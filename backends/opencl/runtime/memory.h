@@ -1,5 +1,5 @@
-// Memory of an OpenCL device: regions are buffers, views are sub-buffers made when first asked for
-// and shared while someone holds them.
+// Memory of an OpenCL device: regions are buffers; views are sub-buffers, created on first request
+// and shared while they are used.
 //
 // OpenCL knows no pointers into a buffer and no sub-buffer of a sub-buffer; a view must begin at a
 // multiple of the device's base alignment. Whole regions are viewed as the buffer itself; where
@@ -17,10 +17,10 @@
 
 namespace oncilla::opencl {
 
-// A buffer object to give to a kernel. Keeps its region in use.
+// A buffer object to pass to a kernel. Keeps its region in use.
 struct ClView {
   cl_mem raw = nullptr;
-  cl_ulong place = 0;  // in bytes, where it begins in `raw`
+  cl_ulong place = 0;  // the offset in bytes within `raw`
   Memory owned;        // empty when `raw` is the region's own buffer
 };
 using ClViewPtr = std::shared_ptr<const ClView>;
@@ -53,14 +53,14 @@ class ClRegion : public Region {
   size_t prune_at_ = 64;
 };
 
-// Refuses what is not a part of a region of this backend.
+// Fails for a view that is not part of a region of this backend.
 Result<ClRegion*> RegionOf(const BufferView& view);
 
-// A fresh buffer on its way to being memory that the device has really given: drivers promise
-// freely and refuse at first use.
+// A new buffer for which the driver may not have allocated memory yet: drivers allocate lazily and
+// may fail on first use.
 struct Commitment {
   Memory buffer;
-  EventObject done;  // the outcome of it tells whether the memory is there
+  EventObject done;  // its outcome says whether the memory was allocated
   int64_t bytes = 0;
   Deadline since = {};
 
@@ -71,9 +71,9 @@ struct Commitment {
   }
 };
 
-// Enqueues the first use of a fresh buffer, and does not wait. ResourceExhausted when the driver
-// refuses at once. `host_backed` devices take host memory, and PoCL aborts the process when the
-// host has none, so the host is asked first.
+// Enqueues the first use of a new buffer, and does not wait. ResourceExhausted when the driver
+// refuses at once. `host_backed` devices use host memory, and PoCL aborts the process when there is
+// none, so the host's free memory is checked first.
 Result<Commitment> BeginCommit(const Api& api, cl_context context, cl_command_queue queue,
                                int64_t bytes, bool host_backed);
 

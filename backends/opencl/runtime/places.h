@@ -1,10 +1,10 @@
-// Places: kernels that take each operand as a buffer and a place in it, for drivers whose
-// sub-buffers cannot be used (quirks.cc). A kernel is written for operands that begin where their
-// buffers do:
+// Places: rewrites kernels to take each operand as a buffer and an offset, for drivers whose
+// sub-buffers cannot be used (quirks.cc). A kernel is written for operands at the start of their
+// buffers:
 //
 //   __kernel void scale(__global const float* x, __global float* y, const int n) {
 //
-// and is given to such a driver as
+// and is passed to such a driver as
 //
 //   __kernel void scale(__global const float* x, __global float* y, const int n,
 //                       const ulong place_of_x, const ulong place_of_y) {
@@ -21,14 +21,15 @@
 
 namespace oncilla::opencl {
 
-// A kernel and its operands in memory, in the order of its arguments. No operands: nothing changes.
+// A kernel and its operands in memory, in the order of its arguments. Without operands nothing
+// changes.
 struct Places {
   std::string entry;
   std::vector<std::string> operands;
 };
 
-// `text` with that kernel changed, in each of its definitions that conditionals choose from.
-// Internal when it has none.
+// `text` with that kernel changed, in each of its conditional definitions. Internal when it has
+// none.
 Result<std::string> WithPlaces(std::string_view text, const Places& places);
 
 }  // namespace oncilla::opencl

@@ -1,6 +1,6 @@
-// Probe: what a device really does, found by compiling and running tiny kernels and comparing the
-// results. A claim that fails here is dropped with a note, and the portable path runs; a device
-// that fails the basics cannot be used, with the reason.
+// Probe: determines what a device really supports, by compiling and running tiny kernels and
+// comparing the results. A claim that fails is dropped with a note, and portable kernels are used;
+// a device that fails the basics cannot be used, with the reason.
 //
 // The result is text that a cache can keep: probing costs tens of milliseconds and, on devices that
 // compile slowly, seconds.
@@ -29,7 +29,7 @@ struct ProbeResult {
   MatrixUnit matrix_unit = MatrixUnit::kNone;  // kPtx or none
   int64_t max_loop_trips = 0;                  // loops stop at this many trips; 0: no cap was seen
   std::vector<std::string> notes;              // claims that did not hold
-  // Some claim failed for want of memory or of the device: another try may find it true. Not kept.
+  // Some claim failed for lack of memory or of the device: another attempt may succeed. Not cached.
   bool of_the_moment = false;
 
   friend bool operator==(const ProbeResult&, const ProbeResult&) = default;
@@ -39,7 +39,7 @@ struct ProbeResult {
 std::string ToText(const ProbeResult& result);
 std::optional<ProbeResult> ParseProbe(const std::string& text);
 
-// The kernels that are run; tests pass lying ones.
+// The kernels that are run; tests replace them by wrong ones.
 struct ProbeSources {
   const Source* basics;
   const Source* fp64;

@@ -2,12 +2,12 @@
 //
 // On disk the key is a SHA-256 over the cache's format, the whole source text (defines included),
 // the build options, the device and its platform's and driver's versions. In memory, where only the
-// text differs, it is what the text is put together from: each kernel of each plan asks for its
+// text differs, the key is made of the parts of the text: each kernel of each plan requests its
 // program. A binary that the driver refuses is dropped and built from source again.
 //
-// Nothing stops a driver that compiles. Who may not wait for it to the end has it done on a thread
-// of its own, which goes on when the caller does not, and when the cache is gone; what it makes is
-// there for the next who asks. The end of the process waits a few seconds for such threads.
+// A driver cannot be stopped while it compiles. For a caller that may not wait to the end, a
+// separate thread compiles; it continues when the caller or the cache is gone, and its result is
+// available to later requests. The end of the process waits a few seconds for such threads.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@
 
 namespace oncilla::opencl {
 
-// What a kernel takes for itself, as the driver says once it is compiled.
+// The resources of a kernel, as the driver reports them once it is compiled.
 struct KernelLimits {
   int64_t work_group = 0;   // the most work-items of a group
   int64_t local_bytes = 0;  // of local memory, without what is given as arguments
@@ -43,7 +43,7 @@ struct BuiltProgram {
   std::shared_ptr<DeviceContext> context;  // goes after the program
   Program program;
   std::string name;   // "norm/softmax.cl -DT=float", for messages
-  int64_t bytes = 0;  // estimate of what it costs the host: text and binary
+  int64_t bytes = 0;  // estimate of its host memory: text and binary
 
  private:
   mutable std::mutex mutex_;
@@ -86,7 +86,7 @@ class ProgramCache {
     std::shared_ptr<Slot> slot;
     std::list<std::string>::iterator place;
   };
-  // What compiling takes, and who compiles keeps.
+  // What compiling needs; kept by the compiling thread.
   struct Maker {
     std::shared_ptr<DeviceContext> context;
     cl_device_id device = nullptr;
@@ -98,7 +98,7 @@ class ProgramCache {
                                                      std::string name);
   };
   std::shared_ptr<Slot> SlotOf(const std::string& key);
-  // Tells who waits for a slot what became of its program.
+  // Publishes the result of a slot to the threads that wait for it.
   static void Publish(Slot& slot, Result<std::shared_ptr<const BuiltProgram>> made);
 
   const std::shared_ptr<Maker> maker_;
@@ -108,12 +108,12 @@ class ProgramCache {
   std::map<std::string, Entry> entries_;
 };
 
-// What the driver is given to compile, with these options. Internal for a define of several lines.
+// The text that the driver compiles, with these options. Internal for a define of several lines.
 Result<std::string> ProgramText(const Source& source, std::string_view generated,
                                 const Defines& defines, const Places& places = {});
 std::string_view ProgramOptions();
 
-// What every cached thing of a device depends on; part of each key.
+// The identity of a device on which cached entries depend; part of each key.
 std::string CacheIdentity(const DeviceFacts& facts);
 
 }  // namespace oncilla::opencl

@@ -1,10 +1,11 @@
-// Queue and Event of the OpenCL backend: one in-order command queue, and the end of one submission.
+// Queue and Event of the OpenCL backend: an in-order command queue, and the completion of one
+// submission.
 //
-// Commands write into host memory after Submit returned (the error word, downloads), so events are
-// kept alive by their queue until they are settled: their command is done and their outcome read.
-// The queue is in order, so a failure that nobody has waited for is also the outcome of what
-// follows it: waiting for a download alone tells of every kernel before it. Work that is still not
-// done a short while after its queue is closed hangs: its objects are abandoned, and nothing waits
+// Commands write to host memory after Submit has returned (the error word, downloads), so the queue
+// keeps events alive until they are settled: their command is done and their outcome read. The
+// queue is in order, so a failure that was not waited for is also the outcome of what follows it:
+// waiting for a download reports the failure of any kernel before it. Work that is not done a short
+// while after its queue was closed is considered hung: its objects are abandoned, and nothing waits
 // for it again.
 #pragma once
 
@@ -42,10 +43,10 @@ class ClEvent : public Event {
 // The health of a device, which its queues share.
 struct QueueHealth {
   std::atomic<bool> hung{false};  // some work was abandoned
-  // No queue that is closed waits beyond this.
+  // Queues that are closed do not wait beyond this.
   std::atomic<Deadline::duration> close_by{kNoDeadline.time_since_epoch()};
 
-  // `patience`, or less where the device is to be closed soon.
+  // `patience`, or less if the device is to be closed soon.
   std::chrono::milliseconds Within(std::chrono::milliseconds patience) const {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(close_by.load() - now);
@@ -53,8 +54,8 @@ struct QueueHealth {
   }
 };
 
-// Whose the command queue is. On the application's own we enqueue, and wait or flush only when
-// somebody calls Wait: outcomes are read as far as that goes without either.
+// The owner of the command queue. On the application's queue the engine only enqueues, and waits or
+// flushes only in Wait: outcomes are read as far as possible without either.
 enum class QueueOwner { kEngine, kApplication };
 
 class ClQueue : public Queue {
@@ -74,20 +75,20 @@ class ClQueue : public Queue {
         foreign_(options.owner == QueueOwner::kApplication),
         stamps_(options.stamps),
         waiter_(api, options.looks_closely) {}
-  // Gives work in flight a few seconds, less when waits for it have already timed out, and none
+  // Gives work in progress a few seconds; less when waits for it have already timed out, and none
   // when they have for long or the device is known to hang.
   ~ClQueue() override;
 
-  // Neither blocks. Work is sure to be under way after a Transfer with downloads, a Poll or a Wait,
+  // Neither blocks. Work has certainly started after a Transfer with downloads, a Poll or a Wait,
   // each of which flushes what was not flushed yet; the first launches and long pieces are flushed
   // at once, so that the device works while the rest is enqueued. After a failure a part may be
-  // enqueued, but nothing that writes to memory of the caller's.
+  // enqueued, but nothing that writes to the caller's memory.
   Result<EventPtr> Submit(const ClRecording& recording, std::span<const BufferView> externals,
                           bool profile);
   Result<EventPtr> Transfer(std::span<const Upload> uploads, std::span<const Download> downloads);
-  // From memory to memory of the device.
+  // Copies between memory of the device.
   Result<EventPtr> Copy(std::span<const DeviceCopy> copies);
-  // What follows begins after these.
+  // Later commands begin after these events.
   Status EnqueueAfter(std::span<const cl_event> events);
   // True when Wait would return at once.
   bool Poll(const ClEvent& event);
@@ -103,11 +104,11 @@ class ClQueue : public Queue {
   Status Flush();
   // Flushes once enough launches have gathered; `launched` more have been enqueued.
   Status FlushSome(size_t launched);
-  // Waits until all is done; false when it takes too long.
+  // Waits until all is done; returns false when it takes too long.
   bool Drain(std::chrono::milliseconds limit);
-  // The same on a queue of the application's, by looking.
+  // The same on a queue of the application, by polling.
   bool SeeItOver(std::chrono::milliseconds limit);
-  // `may_wait`: the driver is asked for the outcome by a wait, which alone tells the truth.
+  // `may_wait`: read the outcome by a wait, which alone returns it reliably.
   void Settle(ClEvent& event, bool may_wait);
   void SettleDone();
 
@@ -121,7 +122,7 @@ class ClQueue : public Queue {
   std::deque<std::shared_ptr<ClEvent>> in_flight_;  // not settled, in the order of submission
   const std::shared_ptr<Status> untold_ = std::make_shared<Status>();
   bool unflushed_ = false;
-  // Launches since the last flush, and how many of them are worth one.
+  // Launches since the last flush, and how many of them justify one.
   static constexpr size_t kFirstLaunches = 8;  // of an idle device
   size_t launches_ = 0, worth_a_flush_ = kFirstLaunches;
   // The first and the last wait that timed out since one has succeeded; zero when none has.
@@ -129,8 +130,8 @@ class ClQueue : public Queue {
   bool dirty_ = false;  // something was enqueued that no event covers
 };
 
-// The outcome of the submission, or of one before it whose failure no wait has returned yet: a
-// kernel's report names its node. DeadlineExceeded leaves the work running.
+// The outcome of the submission, or of an earlier one whose failure no wait has returned yet: the
+// report of a kernel names its node. DeadlineExceeded leaves the work running.
 Status WaitForEvent(ClEvent& event, Deadline deadline);
 
 }  // namespace oncilla::opencl

@@ -19,7 +19,7 @@
 
 namespace oncilla::opencl {
 
-// A node made ready: programs and their launches. Immutable.
+// A prepared node: programs and their launches. Immutable.
 class ClKernel : public Kernel {
  public:
   struct Launch {
@@ -33,17 +33,17 @@ class ClKernel : public Kernel {
   std::vector<Launch> launches;
   int64_t scratch = 0;
   std::string text;  // the recipe's
-  // Bytes that operands must have at least; 0 where unknown (packed constants) or unused.
+  // The least sizes of operands in bytes; 0 if unknown (packed constants) or unused.
   std::vector<int64_t> input_bytes, output_bytes;
 };
 
-// What a recording needs of its device.
+// What a recording needs from its device.
 struct DeviceObjects {
   const Api& api;
   cl_context context;
   int64_t alignment;  // of sub-buffers
-  cl_mem dummy;       // stands for absent and empty operands
-  // Counts copies of operands that a kernel cannot take where they lie; outlives recordings.
+  cl_mem dummy;       // passed for absent and empty operands
+  // Counts copies of operands that a kernel cannot use in place; outlives recordings.
   struct Staged {
     std::atomic<int64_t> copies{0}, bytes{0};
   };
@@ -56,7 +56,7 @@ class ClRecording : public Recording {
   static Result<std::unique_ptr<ClRecording>> Make(const DeviceObjects& device,
                                                    const std::vector<Step>& steps);
 
-  // Told how many launches were enqueued since it was told last; may flush.
+  // Called with the number of launches enqueued since the last call; may flush.
   using Launched = absl::FunctionRef<Status(size_t launches)>;
   // Binds the external slots and enqueues everything. `stamps` gets an event per launch when not
   // null. Calls must not overlap.
@@ -83,7 +83,7 @@ class ClRecording : public Recording {
   struct Place {  // an argument of a launch
     size_t launch;
     cl_uint arg;
-    cl_uint at_arg = 0;  // of an operand, where there are no sub-buffers: the argument of its place
+    cl_uint at_arg = 0;  // of an operand, without sub-buffers: the argument with its offset
   };
   struct OffsetPlace {
     Place place;
@@ -117,10 +117,10 @@ class ClRecording : public Recording {
 
   explicit ClRecording(const DeviceObjects& device) : device_(device) {}
   Status AddStep(const Step& step, int index);
-  // Sets the arguments; what must stay alive is added to `views` and `stagings`.
+  // Sets the arguments; objects that must stay alive are added to `views` and `stagings`.
   Status Bind(const Binding& binding, const BufferView& whole, std::vector<ClViewPtr>& views,
               std::vector<Staging>& stagings) const;
-  // `place` and `offset_bytes` are where the operand begins after the start of `raw`.
+  // `place` and `offset_bytes` are the offset of the operand from the start of `raw`.
   Status SetBuffers(const Binding& binding, cl_mem raw, cl_ulong place, int64_t offset_bytes) const;
   Status CopyStaged(cl_command_queue queue, const std::vector<Staging>& stagings, int step,
                     bool out) const;

@@ -1,4 +1,4 @@
-// RunError: what a kernel found wrong with the data, in the 32-bit word that is read with a run's
+// RunError: an error in the data that a kernel found, as the 32-bit word that is read with a run's
 // outputs: bits 8-30 the step plus one, bits 0-7 the cause. cl_kernels/common/error.clh writes it.
 #pragma once
 

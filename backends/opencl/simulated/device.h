@@ -1,8 +1,8 @@
-// SimulatedDevice: a device that plans and does not run.
+// SimulatedDevice: a device that supports planning but not running.
 //
 // It chooses kernels as ClDevice does, from the same rows with the capabilities of a record, and
-// keeps their recipes where ClDevice compiles them. Memory is counted and not there: what is
-// uploaded is dropped, and Submit refuses. For tools and tests; no backend offers it.
+// keeps their recipes instead of compiling them. Memory is counted but not allocated: uploads are
+// dropped, and Submit refuses. For tools and tests; no backend offers it.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@
 
 namespace oncilla::opencl {
 
-// What a node would launch.
+// The launches of a node.
 struct SimulatedKernel : Kernel {
   Recipe recipe;
   // Bytes of the operands, in the node's order; 0 for operands that no kernel reads: absent ones,
-  // and values that planning has used.
+  // and values that were used while planning.
   std::vector<int64_t> input_bytes, output_bytes;
   std::vector<bool> constant;   // of the inputs
   int64_t output_elements = 0;  // of the first output
@@ -51,7 +51,7 @@ class SimulatedDevice : public Device {
                           const SubmitOptions&) override {
     return Refusal();
   }
-  // Uploads go nowhere; downloads are refused, for there is nothing to read.
+  // Uploads are dropped; downloads are refused, since there is nothing to read.
   Result<EventPtr> Transfer(Queue&, std::span<const Upload>,
                             std::span<const Download> downloads) override;
   bool Poll(const EventPtr&) override { return true; }

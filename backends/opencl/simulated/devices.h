@@ -1,8 +1,8 @@
-// Devices that are not there: what the drivers of known GPUs claim and what the probe would find on
-// them, as records, so that planning can be followed for a device without having one.
+// Records of known GPUs: what their drivers claim and what the probe would find on them, so that
+// planning for a device can be examined without having one.
 //
-// A record is made of facts and of a probe's result and not of capabilities, so that the rules
-// between them (capabilities.cc, quirks.cc) hold here too.
+// A record consists of facts and of a probe's result, not of capabilities, so that the rules
+// between them (capabilities.cc, quirks.cc) apply here too.
 #pragma once
 
 #include <span>
@@ -22,10 +22,10 @@ struct SimulatedRecord {
 };
 
 std::span<const SimulatedRecord> SimulatedRecords();
-// InvalidArgument lists what there is.
+// InvalidArgument lists the records.
 Result<const SimulatedRecord*> FindSimulated(std::string_view id);
 
-// As an opened device would have them.
+// The capabilities that the opened device would have.
 Capabilities CapabilitiesOf(const SimulatedRecord& record);
 
 }  // namespace oncilla::opencl

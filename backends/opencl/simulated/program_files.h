@@ -1,4 +1,4 @@
-// Programs as files, for compilers of devices that are not at hand (tools/compile_kernels,
+// Programs as files, for compilers of devices that are not available (tools/compile_kernels,
 // tools/kernel_report).
 #pragma once
 
@@ -15,11 +15,11 @@ class ProgramFiles {
  public:
   explicit ProgramFiles(std::string folder) : folder_(std::move(folder)) {}
 
-  // Writes what a driver would be given as FOLDER/<family>_<kernel>_<hash of the text>.cl, unless
-  // this object has done so before; returns the file's name without folder and ending.
+  // Writes the text for the driver as FOLDER/<family>_<kernel>_<hash of the text>.cl, unless this
+  // object has done so before; returns the file's name without folder and extension.
   Result<std::string> Add(const Source& source, std::string_view generated, const Defines& defines,
                           const Places& places = {});
-  // How many different programs of each source were written.
+  // The number of different programs of each source that were written.
   const std::map<std::string, size_t>& counts() const { return counts_; }
 
  private:

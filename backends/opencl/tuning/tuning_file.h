@@ -8,7 +8,7 @@
 //       "layers": {"product 196x256x1024 n4n4 f32 bias relu":
 //                  {"choice": "TM=8 TN=4 ..", "us": 21.5, "generic_us": 25.0}}}]}
 //
-// Nothing in a file can make a result wrong: names that a recipe does not list are ignored.
+// A file cannot make a result wrong: names that a recipe does not list are ignored.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ struct TunedLayer {
   friend bool operator==(const TunedLayer&, const TunedLayer&) = default;
 };
 
-// Which devices choose alike: the same chip under the same platform, with kernels of one shape.
+// Devices that choose alike: the same chip under the same platform, with kernels of one shape.
 struct DeviceClass {
   std::string platform, device, shape;
   int64_t compute_units = 0;
@@ -36,7 +36,7 @@ struct DeviceClass {
 };
 DeviceClass ClassOf(const DeviceFacts& facts, const Capabilities& caps);
 
-// What was measured on a class of devices with one version of its driver.
+// Measurements on a class of devices with one version of its driver.
 struct TunedDevice {
   DeviceClass of;
   std::string driver;
@@ -48,31 +48,31 @@ struct TuningFile {
   std::vector<TunedDevice> devices;
 };
 
-// InvalidArgument, with line and column, for what is no table of this version. An entry that is
-// wrong by itself is left out, and a note says which.
+// InvalidArgument, with line and column, if the text is not a table of this version. A single
+// invalid entry is left out, and a note says which.
 Result<TuningFile> ParseTuning(std::string_view json, std::vector<std::string>& notes);
 std::string PrintTuning(const TuningFile& file);
-// The same from a file. NotFound where there is none.
+// The same from a file. NotFound if there is none.
 Result<TuningFile> ReadTuningFile(const std::string& path, std::vector<std::string>& notes);
-// Written whole or not at all.
+// Written atomically.
 Status WriteTuningFile(const std::string& path, const TuningFile& file);
 
-// What `from` has replaces what `into` has of the same layer, class and driver.
+// Entries of `from` replace those of `into` for the same layer, class and driver.
 void Merge(const TuningFile& from, TuningFile& into);
 
-// What a device of this class uses: of its driver's version; where that has no row, of another
-// version, the last in the file. Null when there is nothing.
+// The table that a device of this class uses: for its driver's version, or if there is none, for
+// another version, the last in the file. Null when there is neither.
 std::shared_ptr<const TunedTable> TableFor(const TuningFile& file, const DeviceClass& of,
                                            const std::string& driver);
 
 // The library's own table.
 const TuningFile& ShippedTuning();
 
-// "tuning.json" in the folder of compiled programs; empty where there is none.
+// "tuning.json" in the folder of compiled programs; empty if there is none.
 std::string DefaultTuningPath(const std::string& cache_folder);
 
-// Which table a session wants: "auto" (or nothing) is the default file over the library's, "off"
-// none, and anything else a file that has to be there.
+// The table that a session uses: "auto" (or empty) is the default file, which overrides the
+// library's, "off" none, and anything else a file that must exist.
 struct TuningSource {
   std::string option;
   std::string cache_folder;

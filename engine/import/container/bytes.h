@@ -1,5 +1,5 @@
-// The header of a container and the checksums in it, shared by the writer and the reader. All
-// numbers are little-endian.
+// The header of a container and its checksums, shared by the writer and the reader. All numbers are
+// little-endian.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace oncilla::container {
 
 inline constexpr std::string_view kMagic{"\x8fOncilla", 8};
 inline constexpr size_t kHeaderBytes = 64;
-inline constexpr uint64_t kPage = 4096;     // the weights begin at a multiple of it
+inline constexpr uint64_t kPage = 4096;     // the weights begin at a multiple of this
 inline constexpr uint64_t kAlignment = 64;  // of each constant
 
 struct Header {
@@ -25,7 +25,8 @@ struct Header {
 };
 
 std::string WriteHeader(const Header& header);
-// Nothing when it is not a header or its own checksum differs. `bytes` must hold kHeaderBytes.
+// Nothing when the bytes are not a header or its own checksum differs. `bytes` must have
+// kHeaderBytes.
 std::optional<Header> ReadHeader(std::string_view bytes);
 
 // XXH3, 64 bits, seed 0.

@@ -1,9 +1,9 @@
 // The graph part of a .oncilla file, as protobuf messages: the signatures of a model and, for each,
-// its module in the canonical IR. The bytes of its constants are not here but behind it, as blobs;
-// container.h has the file around it.
+// its module in the canonical IR. The bytes of its constants follow it, as blobs; container.h
+// describes the file.
 //
-// Names are bytes: models may hold any. Fields are only ever added, and numbers never used twice;
-// what changes the meaning of old ones raises kContainerVersion.
+// Names are bytes: models may contain any. Fields are only ever added, and numbers never reused; a
+// change to the meaning of existing ones increments kContainerVersion.
 #pragma once
 
 #include <optional>
@@ -58,7 +58,7 @@ struct SignatureMessage {
   }
 };
 
-// A range of the weights: aligned, and each content once.
+// A range of the weights: aligned; equal contents are stored once.
 struct BlobMessage {
   uint64_t offset = 0;  // from the beginning of the weights
   uint64_t bytes = 0;
@@ -73,7 +73,7 @@ struct BlobMessage {
 struct TensorMessage {
   Bytes dtype;
   std::vector<uint64_t> dims;
-  uint32_t blob = 0;           // which blob has the numbers
+  uint32_t blob = 0;           // the index of the blob with the numbers
   std::vector<Bytes> strings;  // all elements of a tensor of strings
   static void Fields(auto& self, auto&& field) {
     field(1, self.dtype);
@@ -89,7 +89,7 @@ struct ListMessage {
   static void Fields(auto& self, auto&& field) { field(1, self.values); }
 };
 
-// Exactly one of the values is there.
+// Exactly one of the values is set.
 struct AttrMessage {
   Bytes name;
   std::optional<WireSigned> i;
@@ -133,9 +133,9 @@ struct ConstantMessage {
 struct NodeMessage {
   Bytes name, op;
   std::vector<AttrMessage> attrs;
-  std::vector<uint32_t> inputs;     // a value's number plus 1; 0: not given
-  std::vector<Bytes> output_names;  // for each output its source tensor, or nothing
-  std::vector<Bytes> sources;       // none: the name alone
+  std::vector<uint32_t> inputs;     // index of a value plus 1; 0: not given
+  std::vector<Bytes> output_names;  // per output its source tensor, or empty
+  std::vector<Bytes> sources;       // empty: only the node's name
   static void Fields(auto& self, auto&& field) {
     field(1, self.name);
     field(2, self.op);
@@ -155,7 +155,7 @@ struct OutputMessage {
   }
 };
 
-// Values are numbered: the inputs, then the constants, then what nodes give, in order.
+// Values are numbered: inputs, then constants, then outputs of nodes, in order.
 struct GraphMessage {
   std::vector<InputMessage> inputs;
   std::vector<ConstantMessage> constants;
@@ -208,8 +208,8 @@ struct EntryMessage {
   }
 };
 
-// A module with what it belongs to: the variable or table to which it gives the first value, or the
-// node of the source that is run for its effects alone (a module without outputs).
+// A module with the name of what it is for: the variable or table that it initialises, or the node
+// of the source that is run for its effects alone (a module without outputs).
 struct NamedModuleMessage {
   Bytes name;
   ModuleMessage module;
@@ -221,7 +221,7 @@ struct NamedModuleMessage {
 
 struct ModelMessage {
   Bytes producer;       // the program that wrote the file
-  Bytes source_format;  // what the model was before
+  Bytes source_format;  // the format that the model was converted from
   std::vector<BlobMessage> blobs;
   std::vector<EntryMessage> entries;
   std::vector<NamedModuleMessage> initialisers, targets;

@@ -1,8 +1,8 @@
-// Einsum: a sum of products written with letters, as matrix products, sums and transposes.
+// Einsum: lowers a sum of products, written with letters, to matrix products, sums and transposes.
 //
-// Any number of operands, ellipses, repeated letters, with or without the result's letters.
-// Operands are taken in from left to right; two that share summed letters become one MatMul, others
-// a stretched product.
+// Supports any number of operands, ellipses, repeated letters, with or without the result's
+// letters. Operands are combined from left to right; two that share summed letters become one
+// MatMul, others a broadcast product.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace oncilla {
 
-// What the axes of one letter must be: of equal sizes, or of size one where another operand has
-// more.
+// What the sizes of axes with one letter must be: equal, or also one where another operand has a
+// larger size.
 enum class LabelSizes { kEqual, kStretch };
 
 Result<Values> LowerEinsum(Lowering& b, std::string equation, LabelSizes sizes);

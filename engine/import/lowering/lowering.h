@@ -1,5 +1,6 @@
-// Lowering: one node of a foreign model to canonical nodes, whatever the format: its inputs, and
-// the graph that grows. Each format derives its own, which reads the node's attributes.
+// Lowering: converts one node of a foreign model to canonical nodes, for any format: it has the
+// node's inputs and the graph to which nodes are added. Each format derives a class that reads the
+// node's attributes.
 #pragma once
 
 #include <string>
@@ -19,7 +20,7 @@ inline Result<Values> One(Result<ValueId> value) {
   return Values{*value};
 }
 
-// Messages of rows speak of the node's inputs; the caller of a row adds the node's name.
+// Messages of rows name the node's inputs; the caller of a row adds the node's name.
 class Lowering {
  public:
   virtual ~Lowering() = default;
@@ -34,14 +35,14 @@ class Lowering {
   const Fact& in_fact(size_t i) const { return graph_.fact(in(i)); }
   DType dtype(size_t i = 0) const { return in_fact(i).dtype; }
 
-  // Adds a canonical node with one output. The node's own name goes to the one without a `role`;
-  // those that prepare its inputs or finish its output are called name/role.
+  // Adds a canonical node with one output. The node without a `role` gets the foreign node's own
+  // name; nodes that prepare its inputs or finish its output are named name/role.
   Result<ValueId> Add(std::string_view op, AttrMap attrs, Values inputs,
                       std::string_view role = "");
   Result<Values> AddAll(std::string_view op, AttrMap attrs, Values inputs,
                         std::string_view role = "");
-  // The same with the op's attributes as its struct, which says what op it is if it is of one
-  // alone.
+  // The same with the op's attributes as a struct. The op need not be named if the struct belongs
+  // to one op only.
   template <class Attrs>
   Result<ValueId> Add(std::string_view op, const Attrs& attrs, Values inputs,
                       std::string_view role = "") {
@@ -66,7 +67,7 @@ class Lowering {
   ValueId Constant(Tensor value) { return graph_.AddConstant(std::move(value)); }
   ValueId Ints(std::vector<int64_t> values);          // i64, rank 1
   Result<ValueId> Scalar(DType dtype, double value);  // a number of any type, rank 0
-  // These return x itself where there is nothing to do.
+  // These return x itself if nothing has to be done.
   Result<ValueId> Cast(ValueId x, DType to, std::string_view role);
   Result<ValueId> Transpose(ValueId x, std::vector<int64_t> perm, std::string_view role);
   Result<ValueId> Unsqueeze(ValueId x, std::vector<int64_t> axes, std::string_view role);
@@ -81,8 +82,8 @@ class Lowering {
   Result<int64_t> KnownInt(size_t input, std::string_view what) const;
   // The input's rank, which must be known, if only because the file states it.
   Result<int> Rank(size_t input, std::string_view what = "the input") const;
-  // Importing once more for what a run feeds (ImportRequest) would tell no rank that is not known
-  // now: then it is left to the run.
+  // Whether importing again for the feeds of a run (ImportRequest) would give no rank that is
+  // unknown now: then the rank is left to the run.
   virtual bool RanksStayOpen() const { return false; }
 
  protected:

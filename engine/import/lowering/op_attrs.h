@@ -1,5 +1,5 @@
-// The attribute structs of all canonical ops, and the op that a struct belongs to where it belongs
-// to one alone: SoftmaxAttrs to Softmax.
+// The attribute structs of all canonical ops, and the op of each struct that belongs to one op
+// only, such as Softmax for SoftmaxAttrs.
 #pragma once
 
 #include <limits>
@@ -40,7 +40,7 @@
 
 namespace oncilla {
 
-// Attributes of elementwise ops, which have rows of a table and no structs of their own.
+// Attributes of elementwise ops, which are rows of a table and have no structs of their own.
 struct AlphaAttrs {
   double alpha = std::numeric_limits<double>::quiet_NaN();  // each row has a default of its own
   void Fields(auto&& field) { field("alpha", alpha); }

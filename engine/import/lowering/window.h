@@ -1,4 +1,4 @@
-// What attributes of convolutions and pools have alike.
+// The common attributes of convolutions and pools.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ struct Window {
   std::vector<int64_t> strides, dilations, pads;
   std::string auto_pad = "explicit";
 
-  // An op's attributes with these, and the defaults of the others.
+  // An op's attributes with these values, and defaults for the others.
   template <class Attrs>
   Attrs As() const {
     Attrs attrs;

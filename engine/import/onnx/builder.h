@@ -1,10 +1,10 @@
-// From a graph of the file to canonical nodes: every node lowered by its row, in order.
+// Converts a graph of the file to canonical nodes: every node is lowered by its row, in order.
 //
-// A scope says what names mean: in the main graph, in one call of a function, in a graph that a
-// node holds. Each adds its nodes to a target: the Module's main graph, or a function that control
-// flow calls. Calls of functions, and branches that are known to be taken, add to the target around
-// them. What all of them share is an OnnxImportState. Nodes that hold graphs are lowered by
-// control.h, which opens scopes of its own.
+// A scope defines what names mean: in the main graph, in one call of a function, in a graph
+// attribute of a node. Each scope adds its nodes to a target: the Module's main graph, or a
+// function that control flow calls. Inlined calls of functions, and branches that are known to be
+// taken, add to the target around them. All of them share an OnnxImportState. Nodes with graphs are
+// lowered by control.h, which opens scopes of its own.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@
 
 namespace oncilla {
 
-// The message of a failure whose reasons stand in the list of unsupported ops already.
+// The message of a failure whose reasons are already in the list of unsupported ops.
 inline constexpr std::string_view kOnnxGraphFailed = "its graph holds unsupported ops";
 
 struct OnnxImportState {
@@ -33,25 +33,26 @@ struct OnnxImportState {
   const OnnxContext& context;
   Module module;
   UnsupportedList unsupported;
-  // By domain, name and overload; the first of equal ones counts.
+  // By domain, name and overload; of duplicates the first one is used.
   using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
   std::map<FunctionKey, const OnnxFunction*> functions;
   // Names of the Module's functions.
   std::unordered_set<std::string> function_names;
   ImportBounds bounds;
-  // Nodes that may still be lowered: loops lower their bodies several times, loops within loops the
-  // more often.
+  // Limit on the nodes that may still be lowered: bodies of loops are lowered several times, those
+  // of nested loops even more often.
   int64_t budget = int64_t{1} << 22;
-  // Nodes that calls of functions may still unfold to: a small file could stand for endless ones.
+  // Limit on the nodes that inlined calls may still add: a small file could otherwise require any
+  // number.
   int64_t unfolding = int64_t{1} << 20;
 
-  // A name that no function has yet; remembered.
+  // A name that no function has yet; it is then taken.
   std::string NewFunctionName(const std::string& wanted);
   // Drops the functions added since there were `size`: their callers are lowered again.
   void DropFunctions(size_t size);
 };
 
-// A graph of canonical nodes under way.
+// A graph of canonical nodes that is being built.
 struct OnnxTarget {
   explicit OnnxTarget(Graph& g) : graph(g) {}
   Graph& graph;
@@ -61,28 +62,28 @@ struct OnnxTarget {
 struct OnnxScope {
   OnnxScope(OnnxTarget& t, std::span<const OnnxNode> n, const OnnxOpsets& o)
       : target(t), nodes(n), opsets(o) {}
-  // Takes constants and stated ranks from a graph of the file. DataLoss where a name stands for two
-  // of its constants, or for two of its inputs.
+  // Reads constants and stated ranks from a graph of the file. DataLoss if two of its constants, or
+  // two of its inputs, have the same name.
   Status Take(const OnnxGraph& graph);
 
   OnnxTarget& target;
   std::span<const OnnxNode> nodes;
   const OnnxOpsets& opsets;
-  std::string prefix;  // of node names
-  int depth = 0;       // of scopes within each other
+  std::string prefix;  // prepended to node names
+  int depth = 0;       // nesting depth of scopes
   // The model's own graph, whose tensors keep their names; null elsewhere.
   const OnnxGraph* main = nullptr;
   std::unordered_map<std::string_view, OnnxTensorData> initializers;
   std::unordered_map<std::string_view, int> ranks;  // as the file states them
   std::unordered_map<std::string_view, ValueId> values;
-  // Tensors of nodes that are not supported, or depend on one; with a reason where the node is
-  // supported but this output of it is not.
+  // Tensors whose node is not supported, or depends on one that is not; with a reason if the node
+  // is supported but not this output.
   struct Failed {
     std::string op, reason, node;
   };
   std::unordered_map<std::string_view, Failed> failed;
 
-  // True when the scope has a value of this name, or had to do without.
+  // Whether the scope has a value of this name, or recorded it as failed.
   bool Knows(std::string_view name) const;
   std::string NameOf(const OnnxNode& node) const { return prefix + std::string(node.label()); }
 };
@@ -95,10 +96,10 @@ class OnnxBuilder {
   // Lowers the nodes that these tensors need. Unsupported nodes are added to the state's list;
   // other failures name the node. `given` are inputs that may have no value.
   Status Build(std::span<const std::string_view> wanted, OnnxNames given = {});
-  // The same in an order that is known.
+  // The same for nodes whose order is known.
   Status BuildNodes(std::span<const size_t> order);
-  // The value of a tensor. kNoValue when it could not be made, which is listed, and for an input of
-  // a function that the call leaves out.
+  // The value of a tensor. kNoValue if it could not be computed (this is in the list), and for an
+  // input of a function that the call omits.
   Result<ValueId> Find(std::string_view name);
 
   OnnxImportState& state() { return state_; }

@@ -1,5 +1,5 @@
-// Lowering of nodes that hold graphs: branches and loops. Their graphs become functions of the
-// Module; what these read of the graphs around them, their captures, become arguments.
+// Lowering of nodes with graphs: branches and loops. Their graphs become functions of the Module;
+// the values that these read from enclosing graphs, their captures, become arguments.
 #pragma once
 
 #include "engine/import/onnx/builder.h"
@@ -10,31 +10,32 @@ namespace oncilla {
 // AttnLSTM of com.microsoft, which is a loop here.
 bool IsOnnxControl(const OnnxNode& node);
 
-// One of those, in the builder's scope. `inputs` are kNoValue where none is given.
+// Lowers such a node in the builder's scope. Absent `inputs` are kNoValue.
 Result<Values> LowerOnnxControl(OnnxBuilder& builder, const OnnxNode& node, int64_t version,
                                 Values inputs);
 
 Result<Values> LowerOnnxFlexAttention(OnnxBuilder& builder, OnnxLowering& b);
 Result<Values> LowerOnnxAttnLstm(OnnxBuilder& builder, const OnnxNode& node, OnnxLowering& b);
 
-// Graphs of a node, lowered for the values that they capture.
+// The graphs of a node, lowered with the values that they capture.
 class OnnxSubgraphs {
  public:
   // `name` is the node's. All must outlive this.
   OnnxSubgraphs(OnnxBuilder& builder, std::string name)
       : builder_(builder), name_(std::move(name)) {}
 
-  // Finds what the graph reads of the scope around it. Unimplemented, with the message
-  // kOnnxGraphFailed, when something of that is not supported.
+  // Finds what the graph reads from the enclosing scope. Unimplemented, with the message
+  // kOnnxGraphFailed, when one of these values is not supported.
   Status Capture(const OnnxGraph& graph);
-  // The captured values that are not known yet, each once: functions take them as arguments.
+  // The captured values that are not constants known already, each once: functions take them as
+  // arguments.
   const Values& arguments() const { return arguments_; }
 
   // Lowers the graph's outputs `wanted` into a target. `inputs` are its own inputs, `captured`
-  // stand for arguments(). A value that could not be made is kNoValue and listed.
+  // correspond to arguments(). A value that could not be computed is kNoValue and in the list.
   Result<Values> Lower(const OnnxGraph& graph, OnnxTarget& target, std::span<const ValueId> inputs,
                        std::span<const ValueId> captured, std::span<const size_t> wanted);
-  // The same into the target around the node.
+  // The same for the target around the node.
   Result<Values> LowerHere(const OnnxGraph& graph, std::span<const ValueId> inputs,
                            std::span<const size_t> wanted) {
     return Lower(graph, builder_.scope().target, inputs, arguments_, wanted);

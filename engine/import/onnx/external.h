@@ -1,4 +1,4 @@
-// The files beside an ONNX model that hold its large tensors.
+// The files beside an ONNX model that contain its large tensors.
 //
 // A file is opened only inside the model's folder (see MappedFile::OpenBeneath), and a tensor is a
 // view into the mapping, which lives as long as this object or any tensor of it.
@@ -19,9 +19,10 @@ class OnnxExternalFiles {
   // Empty: there is no folder, and no file is read.
   explicit OnnxExternalFiles(std::string folder) : folder_(std::move(folder)) {}
 
-  // The file, opened once: what takes its name later is not seen. Unimplemented without a folder.
+  // The file, which is opened once: a later file of the same name is ignored. Unimplemented without
+  // a folder.
   Result<std::shared_ptr<const MappedFile>> Open(const std::string& location);
-  // DataLoss where offset and length do not fit the file or the tensor.
+  // DataLoss if offset and length do not fit the file or the tensor.
   Result<Tensor> Read(const OnnxExternalData& data, const TensorDesc& desc);
   // The bytes of the files opened so far.
   int64_t bytes() const;

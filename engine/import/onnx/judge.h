@@ -1,4 +1,4 @@
-// Which nodes of an ONNX graph the engine can run, each judged by itself.
+// Finds out which nodes of an ONNX graph the engine supports, each independently.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@
 
 namespace oncilla {
 
-// One judgement for each node of the main graph, in the order of the file. Nodes are lowered as an
-// import would lower them; where one fails, its outputs become inputs with what the file states of
-// them (`stated`, by name), so that the nodes behind it are judged too. Fails as a whole only where
-// the graph has no order, or an input has no type.
+// One result for each node of the main graph, in the order of the file. Nodes are lowered as in an
+// import; if one fails, its outputs become inputs with the types that the file states (`stated`, by
+// name), so that later nodes are checked too. Fails as a whole only if the graph has no valid
+// order, or an input has no type.
 Result<std::vector<NodeJudgement>> JudgeOnnxNodes(
     const OnnxModel& model, const std::vector<TensorInfo>& inputs,
     const std::unordered_map<std::string_view, TensorInfo>& stated, const OnnxContext& context,

@@ -1,9 +1,9 @@
-// Lowering: one ONNX op to canonical nodes. A foreign op is one row: its name, the opset versions
-// it is right for, and either a canonical op of the same meaning or a small function that builds a
-// few nodes through an OnnxLowering.
+// Lowering: converts one ONNX op to canonical nodes. A foreign op is one row: its name, the opset
+// versions for which the row is valid, and either an equivalent canonical op or a small function
+// that builds a few nodes through an OnnxLowering.
 //
-// Rows stand in ops/<family>.cc; OnnxOpFamilies() lists the families and the domain of each. An op
-// whose meaning changed between versions has several rows, or asks for the version where it builds.
+// Rows are in ops/<family>.cc; OnnxOpFamilies() lists the families and the domain of each. An op
+// whose meaning changed between versions has several rows, or its function checks the version.
 #pragma once
 
 #include <functional>
@@ -27,13 +27,13 @@ inline constexpr int64_t kNewestOnnxPreview = 1;
 inline constexpr int64_t kNewestOnnxTraining = 1;
 inline constexpr int64_t kNewestOnnxMicrosoft = 1;
 
-// What a node needs from the model around it.
+// What the lowering of a node needs from the model.
 struct OnnxContext {
-  // A tensor of this model, dense. Throws nothing.
+  // Reads a tensor of this model, dense. Throws nothing.
   std::function<Result<Tensor>(const OnnxTensorData&)> read_tensor;
 };
 
-// What is known around a node: the ranks that the file states by name, and kinds by value.
+// What is known outside a node: the ranks that the file states by name, and kinds by value.
 struct OnnxSurroundings {
   const std::unordered_map<std::string_view, int>* ranks = nullptr;
   OnnxKinds* kinds = nullptr;
@@ -58,8 +58,8 @@ class OnnxLowering : public Lowering {
   size_t outputs() const { return node_.outputs.size(); }
   bool wants(size_t i) const { return i < outputs() && !node_.outputs[i].empty(); }
 
-  // Attributes. DataLoss when one has another type, or is needed and missing. Attributes that
-  // nobody asks for make the importer refuse the node, so that none is silently ignored.
+  // Attributes. DataLoss when one has another type, or is required and missing. The importer
+  // refuses a node with an attribute that was never read, so that none is silently ignored.
   bool HasAttr(std::string_view name) const;
   Result<int64_t> Int(std::string_view name, int64_t otherwise) const;
   Result<int64_t> NeedInt(std::string_view name) const;
@@ -73,32 +73,33 @@ class OnnxLowering : public Lowering {
   Result<Tensor> SparseAttr(std::string_view name) const;  // dense
   Result<const OnnxGraph*> GraphAttr(std::string_view name) const;
   Result<OnnxType> TypeAttr(std::string_view name) const;
-  // The type that a number of onnx.TensorProto.DataType in an attribute means.
+  // The dtype for a number of onnx.TensorProto.DataType in an attribute.
   Result<DType> Type(std::string_view name, DType otherwise) const;
-  // Attributes that mean nothing for inference.
+  // Marks an attribute as read that has no effect on inference.
   void Ignore(std::string_view name) const { (void)HasAttr(name); }
-  // An attribute that nobody asked for; empty when there is none.
+  // An attribute that was never read; empty when there is none.
   std::string_view UnknownAttr() const;
 
   // kTensor, kSequence, kOptional or kOptionalSequence.
   OnnxKind kind(ValueId value) const;
   OnnxKind in_kind(size_t i) const { return kind(in(i)); }
-  // `value` is an optional tensor or sequence.
+  // Records that `value` is an optional tensor or sequence.
   ValueId Mark(ValueId value, OnnxKind kind);
-  // x as an optional value, which has one, and back; that fails the run where there is none.
+  // Converts x to an optional value that is present, and back; the latter fails the run if it is
+  // absent.
   Result<ValueId> Wrap(ValueId x, std::string_view role);
   Result<ValueId> Unwrap(ValueId optional, std::string_view role);
-  // A list of no elements.
+  // An empty list.
   Result<ValueId> EmptyList(const Fact& type, std::string_view role);
-  // x, which holds one element, as a scalar.
+  // Converts x, which has one element, to a scalar.
   Result<ValueId> ToScalar(ValueId x, std::string_view role);
 
-  // The ranks of inputs that the lowering took from the file, where the graph does not say them.
+  // The ranks of inputs that were taken from the file, because the graph does not know them.
   const std::map<size_t, int>& believed() const { return believed_; }
 
   // A vector along the channels (axis 1) of a tensor of this rank: [C] to [C, 1, ..].
   Result<ValueId> PerChannel(ValueId vector, int rank, std::string_view role);
-  // The numbers of a floating-point or integer input, known while importing.
+  // The numbers of a floating-point or integer input that is known at import.
   Result<std::vector<double>> KnownNumbers(size_t input, std::string_view what) const;
 
  private:
@@ -119,12 +120,12 @@ using OnnxLower = Result<Values> (*)(OnnxLowering&);
 
 struct OnnxOpRow {
   std::string_view op;
-  int64_t since = 1;  // the first and the last version that the row is right for
+  int64_t since = 1;  // the first and the last version for which the row is valid
   int64_t until = kNewestOnnxOpset;
   int min_inputs = 0;
   std::string_view canonical;  // a rename: same inputs, no attributes
   OnnxLower lower = nullptr;
-  bool sequences = false;  // takes sequences and optional values; else they are refused
+  bool sequences = false;  // accepts sequences and optional values; else they are refused
 };
 
 std::span<const OnnxOpRow> OnnxElementwiseRows();
@@ -182,11 +183,11 @@ std::span<const OnnxOpRow> MicrosoftRotaryRows();
 struct OnnxOpFamily {
   std::string_view domain;
   std::span<const OnnxOpRow> rows;
-  bool refused = false;  // rows that only say why, and what to do instead
+  bool refused = false;  // its rows only give the reason, and an alternative
 };
 std::vector<OnnxOpFamily> OnnxOpFamilies();
-// The row for an op of a domain at a version, or Unimplemented with the version, and with those
-// that there are.
+// The row for an op of a domain at a version, or Unimplemented with the version, and with the
+// versions that are supported.
 Result<const OnnxOpRow*> FindOnnxOp(std::string_view domain, std::string_view op, int64_t version);
 
 }  // namespace oncilla

@@ -14,7 +14,7 @@ using OnnxNames = std::unordered_set<std::string_view>;
 
 // The nodes that the wanted tensors need, each after what it or its graphs read. Names in `known`
 // need no node; those in `given`, the graph's own inputs and constants, may have none. DataLoss for
-// circles and for what is computed twice.
+// cycles and for tensors that are computed twice.
 Result<std::vector<size_t>> OrderOnnxNodes(std::span<const OnnxNode> nodes,
                                            std::span<const std::string_view> wanted,
                                            const OnnxNames& known, const OnnxNames& given);

@@ -1,8 +1,8 @@
 // An ONNX file as plain structs of views into the mapped bytes: model, graph, nodes, attributes.
 //
-// Names, nodes and attributes are parsed when the model is opened; tensors stay messages until
-// somebody needs them (onnx_tensor.h). Fields and numbers after onnx.proto. The bytes must outlive
-// everything here. Nothing is judged: what the engine cannot run is read all the same.
+// Names, nodes and attributes are parsed when the model is opened; tensors stay serialized until
+// they are needed (tensor.h). Fields and numbers follow onnx.proto. The bytes must outlive
+// everything here. The reader accepts models that the engine cannot run.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace oncilla {
 
-// The numbers of onnx.AttributeProto.AttributeType that are told apart.
+// The numbers of onnx.AttributeProto.AttributeType that are distinguished.
 enum class OnnxAttrType {
   kUndefined,
   kFloat,
@@ -35,13 +35,13 @@ enum class OnnxAttrType {
 
 struct OnnxGraph;
 
-// A tensor that stays a message: a TensorProto, or a SparseTensorProto.
+// A tensor that is still serialized: a TensorProto, or a SparseTensorProto.
 struct OnnxTensorData {
   Bytes message;
   bool sparse = false;
 };
 
-// Graphs within graphs, as attributes, up to this depth; a file with deeper ones is refused.
+// The largest nesting depth of graphs in attributes; a file with deeper ones is refused.
 inline constexpr int kMaxOnnxGraphDepth = 60;
 
 enum class OnnxKind { kTensor, kSequence, kOptional, kOptionalSequence, kMap, kSparse, kUnknown };
@@ -52,7 +52,7 @@ struct OnnxType {
   OnnxKind kind = OnnxKind::kUnknown;
   int64_t element_type = 0;
   int64_t key_type = 0;  // of a map
-  // Sizes with a name in the file carry it.
+  // Sizes that are named in the file have that name.
   PartialShape shape;
 };
 
@@ -65,7 +65,7 @@ struct OnnxAttr {
   Bytes s;  // a string
   OnnxTensorData tensor;
   OnnxType held;  // a TypeProto
-  // One for kGraph; more, or none, where the attribute is a list of graphs.
+  // One for kGraph; else the elements of a list of graphs.
   std::vector<std::shared_ptr<const OnnxGraph>> graphs;
   std::vector<float> floats;
   std::vector<int64_t> ints;
@@ -77,12 +77,12 @@ struct OnnxNode {
   std::string_view overload;
   std::vector<std::string_view> inputs, outputs;  // empty: not given
   std::vector<OnnxAttr> attrs;
-  // Names that its graphs read and do not compute, each once: those of the graphs around them.
+  // Names that its graphs read and do not compute, each once: those of enclosing graphs.
   std::vector<std::string_view> captures;
 
   const OnnxAttr* Find(std::string_view attr) const;
   bool has_subgraph() const;
-  // What messages call it: its name, else its first output's.
+  // Its name in messages: its own, or else its first output's.
   std::string_view label() const;
 };
 
@@ -118,13 +118,14 @@ struct OnnxModel {
   std::vector<std::pair<std::string_view, std::string_view>> metadata;
 };
 
-// True for what begins as a ModelProto does, damaged or not.
+// Whether the bytes begin like a ModelProto, damaged or not.
 bool LooksLikeOnnx(Bytes bytes);
 
-// `file` is for messages. DataLoss for what is damaged or holds no graph.
+// `file` is for messages. DataLoss for bytes that are damaged or contain no graph.
 Result<OnnxModel> ReadOnnxModel(Bytes bytes, std::string_view file);
 
-// Names that a graph reads and neither computes nor takes nor holds, each once, in order.
+// Names that a graph reads but does not compute, and that are neither its inputs nor its constants,
+// each once, in order.
 std::vector<std::string_view> FreeOnnxNames(const OnnxGraph& graph);
 
 // The version of a domain ("" is ai.onnx), 0 when it is not imported.

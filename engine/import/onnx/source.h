@@ -10,7 +10,7 @@
 
 namespace oncilla {
 
-// External data are looked for in the folder of the file.
+// External data are read from the folder of the file.
 Result<std::unique_ptr<ModelSource>> OpenOnnx(std::shared_ptr<const MappedFile> file);
 
 }  // namespace oncilla

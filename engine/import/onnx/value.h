@@ -1,5 +1,5 @@
-// Values in files beside a model: a TensorProto, a SequenceProto or an OptionalProto, as the kind
-// of an input or output of the model says.
+// Values in files beside a model: a TensorProto, a SequenceProto or an OptionalProto, depending on
+// the kind of the model's input or output.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace oncilla {
 
-// The value as TensorInfo::Kind says that it is passed. `info` gives kind, type and what is known
-// of the elements' shape; a sequence without elements is of the type given. Throws WireError.
+// The value, in the form that TensorInfo::Kind describes. `info` gives kind, type and what is known
+// of the elements' shape; an empty sequence has the type of `info`. Throws WireError.
 Result<Tensor> OnnxValueFrom(Bytes proto, const TensorInfo& info,
                              const std::shared_ptr<const void>& owner);
 
-// A list of what an optional value of this kind holds, or of nothing. `held` is a tensor or a list;
-// invalid for none.
+// A list with the contents of an optional value of this kind, or an empty list. `held` is a tensor
+// or a list; invalid for none.
 Tensor OptionalOf(const TensorInfo& info, const Tensor& held);
 
 }  // namespace oncilla

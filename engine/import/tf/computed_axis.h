@@ -1,24 +1,24 @@
-// Ops along an axis that is computed while running. The canonical ops have their axis as an
-// attribute, so the data is brought into a form whose axis is known, by shapes and permutations
-// that are settled when a plan is made. An axis out of range fails in the gather that makes it one
-// in [0, rank).
+// Ops along an axis that is computed at run time. The canonical ops have their axis as an
+// attribute, so the data is brought into a form with a known axis, by shapes and permutations that
+// are known when a plan is made. An axis out of range fails in the gather that maps it to [0,
+// rank).
 #pragma once
 
 #include "engine/import/tf/lowering.h"
 
 namespace oncilla {
 
-// True where input i is an axis that is not known while importing.
+// Whether input i is an axis that is unknown at import.
 inline bool IsComputed(const TfLowering& b, size_t i) { return !AllIntsKnown(b.in_fact(i)); }
 
-// All of `parts` along `axis`.
+// The concatenation of `parts` along `axis`.
 Result<Values> ConcatAlong(TfLowering& b, const Values& parts, ValueId axis);
-// The sizes of parts of the same size, which do not fill an axis that cannot be divided so: the
-// Split that they are for fails then.
+// The sizes of equal parts. They do not add up to an axis that cannot be divided evenly, so that
+// the Split fails then.
 Result<ValueId> EqualSizes(TfLowering& b, ValueId x, int64_t axis, int64_t parts);
-// x in `parts`, of the same size where `sizes` is kNoValue.
+// x split into `parts`, of equal size if `sizes` is kNoValue.
 Result<Values> SplitAlong(TfLowering& b, ValueId x, ValueId sizes, ValueId axis, int64_t parts);
-// ArgMax and ArgMin; the axis of `attrs` is not read.
+// ArgMax and ArgMin; the axis in `attrs` is ignored.
 Result<Values> ArgAlong(TfLowering& b, std::string_view op, ArgAttrs attrs, ValueId x,
                         ValueId axis);
 // TensorFlow's GatherV2 with batch_dims >= 0.

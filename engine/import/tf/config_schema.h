@@ -1,5 +1,5 @@
-// TensorFlow's session configuration, so that a program may hand over the one it has, as bytes or as
-// text: the fields by which a session can be set up, whether or not they mean something here.
+// TensorFlow's session configuration, so that a program may pass the one it has, as bytes or as
+// text: all fields that configure a session, whether or not the engine uses them.
 #pragma once
 
 #include "engine/import/wire/message_schema.h"

@@ -1,7 +1,7 @@
-// What a TensorFlow model file holds, for people who look into it: tag sets, signatures with
-// TensorFlow's own names, functions, ops with counts, stored devices, variables.
+// The contents of a TensorFlow model file, for inspection: tag sets, signatures with TensorFlow's
+// own names, functions, ops with counts, stored devices, variables.
 //
-// Everything is read off the wire as it stands, whether the engine supports it or not; nothing is
+// Everything is read from the serialized bytes, whether the engine supports it or not; nothing is
 // imported and no variable's bytes are read, so that a model of any size takes milliseconds.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace oncilla {
 
 struct TfContents {
   struct Tensor {
-    std::string key;     // in the signature; empty for a frozen graph's
+    std::string key;     // in the signature; empty for a frozen graph
     std::string tensor;  // the tensor's name; empty for sparse and composite ones
     std::string dtype;   // TensorFlow's name, "float"
     PartialShape shape;
@@ -24,8 +24,8 @@ struct TfContents {
     std::string key, method;
     std::vector<Tensor> inputs, outputs;  // sorted by key
   };
-  // A function that tf.saved_model.load gives, with each way in which it can be called:
-  // "(x: f32[?,3], training: False)".
+  // A function of the object that tf.saved_model.load returns, with each way in which it can be
+  // called: "(x: f32[?,3], training: False)".
   struct Function {
     std::string name;
     std::vector<std::string> calls;
@@ -42,24 +42,24 @@ struct TfContents {
   struct Variable {
     std::string name, dtype;
     PartialShape shape;
-    int64_t bytes = 0;  // -1 where the shape or the type's size is not known
+    int64_t bytes = 0;  // -1 if the shape or the type's size is unknown
   };
 
   std::string format;                          // "SavedModel" or "GraphDef"
-  std::vector<std::vector<std::string>> tags;  // every set that there is; empty for a GraphDef
-  std::vector<std::string> chosen;             // the set that the rest is of
-  std::string tensorflow_version;              // that wrote it; empty when not known
+  std::vector<std::vector<std::string>> tags;  // all sets of tags; empty for a GraphDef
+  std::vector<std::string> chosen;             // the set to which the rest belongs
+  std::string tensorflow_version;              // that wrote it; empty when unknown
   std::vector<SignatureDef> signatures;  // TensorFlow's internal ones included; none: GraphDef
   std::vector<Function> functions;
   std::vector<OpCount> ops;  // of the graph and of all functions, most frequent first
   int64_t nodes = 0, function_nodes = 0, library_functions = 0;
   std::vector<Device> devices;      // of nodes that name one, most nodes first
-  std::vector<Variable> variables;  // that nodes of the graph stand for, read or not
+  std::vector<Variable> variables;  // of all nodes of the graph that are variables, read or not
   int64_t checkpoint_tensors = -1, checkpoint_bytes = 0;  // of numbers; -1: no checkpoint
 };
 
 // `path`: a SavedModel's folder or a file, in any form that OpenModel reads. Unimplemented for
-// models of other kinds.
+// models of other formats.
 Result<TfContents> ReadTfContents(const std::string& path, std::span<const std::string> tags);
 
 }  // namespace oncilla

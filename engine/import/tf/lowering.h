@@ -1,8 +1,8 @@
-// Lowering: one TensorFlow op to canonical nodes. A foreign op is one row: its name, how many
-// inputs it needs at least, and either a canonical op of the same meaning or a small function that
-// builds a few nodes through a TfLowering.
+// Lowering: converts one TensorFlow op to canonical nodes. A foreign op is one row: its name, the
+// least number of inputs, and either an equivalent canonical op or a small function that builds a
+// few nodes through a TfLowering.
 //
-// Rows stand in ops/<family>.cc; TfOpFamilies() lists the families.
+// Rows are in ops/<family>.cc; TfOpFamilies() lists the families.
 #pragma once
 
 #include <span>
@@ -32,20 +32,22 @@ class TfLowering : public Lowering {
   // The tensor attribute "value" of a constant.
   Result<Tensor> ConstantValue() { return source_.TensorAttr(*node_.source, "value"); }
 
-  // The variable or table that input i is a handle of; fails when it is none, or a constant.
+  // The variable or table of which input i is a handle; fails when it is not a handle, or is a
+  // constant.
   Result<const TfFlatNode*> State(size_t i) const;
   Result<ValueId> ReadVariable(const TfFlatNode& variable, std::string_view role = "");
   Status AssignVariable(std::string_view variable, ValueId value, std::string_view role = "");
-  // Something that changes was stored with a value.
+  // Whether a variable that changes has an initial value.
   bool HasFirstValue(std::string_view variable) const;
-  // A variable of the node's own, which the source has not: its value before it is assigned.
+  // Reads a variable that this node needs but the source does not have; `first` is its initial
+  // value.
   Result<ValueId> ReadOwnVariable(const std::string& variable, Tensor first, std::string_view role);
 
-  // The ranks, or all sizes too, of what is fed are known, and so are the numbers that fix others.
+  // Whether importing again for the feeds of a run would give no further ranks (no further sizes).
   bool RanksStayOpen() const override;
   bool SizesStayOpen() const;
 
-  // A file that came with the model, by the path that its graph names.
+  // Opens a file of the model by the path in its graph.
   Result<std::shared_ptr<const MappedFile>> OpenAsset(const std::string& path) const {
     return source_.OpenAsset(path);
   }
@@ -62,7 +64,7 @@ struct TfOpRow {
   int min_inputs = 0;
   std::string_view canonical;  // a rename: same inputs, no attributes
   Result<Values> (*lower)(TfLowering&) = nullptr;
-  // The op works on variables or tables themselves; others get a variable's value.
+  // Whether the op works on variables or tables themselves; others get a variable's value.
   bool takes_handles = false;
 };
 
@@ -91,26 +93,26 @@ std::span<const TfOpRow> TfStateRows();
 std::span<const TfOpRow> TfGradientRows();
 std::span<const TfOpRow> TfWindowGradientRows();
 
-// Rows for nodes that see complex tensors, which are of real numbers with a last axis of two: these
-// take the place of all others there.
+// Rows for nodes with complex tensors, which are represented by real numbers with a last axis of
+// two: these replace all other rows there.
 std::span<const TfOpRow> TfComplexRows();
 const TfOpRow* FindTfComplexOp(std::string_view op);
-// A complex type stands among the node's attributes.
+// Whether an attribute of the node is a complex type.
 bool HasComplexType(const TfNode& node);
 // Whether a node that was lowered by one of these rows has a complex result.
 bool GivesComplex(const TfNode& node, const TfAttrs& attrs);
 
-// Every family's rows. Null when no family has the op.
+// Searches the rows of all families. Null when none has the op.
 const TfOpRow* FindTfOp(std::string_view op);
 std::vector<std::span<const TfOpRow>> TfOpFamilies();
 
 // The masks of StridedSlice among the node's attributes.
 Result<StridedSliceAttrs> ReadSliceMasks(const TfLowering& b);
-// x with the slice that inputs 1 to 3 (begin, end, strides) and the node's masks name set to
-// `value`, which broadcasts.
+// x with a slice set to `value`, which broadcasts; inputs 1 to 3 (begin, end, strides) and the
+// node's masks define the slice.
 Result<ValueId> UpdateTfSlice(TfLowering& b, ValueId x, ValueId value, std::string_view role);
 
-// How TensorFlow lays out images: channels last (NHWC, NDHWC) or first (NCHW, NCDHW).
+// TensorFlow's layouts of images: channels last (NHWC, NDHWC) or first (NCHW, NCDHW).
 struct TfLayout {
   bool channels_first = false;
   int rank = 4;

@@ -1,5 +1,5 @@
-// What TensorFlow says of feeds and fetches that do not fit, word for word, so that its users find
-// the message they know; our own words and near names follow where callers add them.
+// TensorFlow's messages for invalid feeds and fetches, word for word, so that its users recognise
+// them; callers may append the engine's own text and near names.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace oncilla::tf_messages {
 std::string UnknownFeed(std::string_view tensor);
 std::string UnknownFetch(std::string_view tensor);
 std::string UnknownTarget(std::string_view node);
-// A tensor beyond the outputs of a node that has `outputs` of them.
+// For an index beyond the `outputs` outputs of a node.
 std::string NoSuchOutput(std::string_view tensor, std::string_view node, int64_t outputs);
 std::string NotATensorName(std::string_view text);
 std::string FedTwice(std::string_view tensor);
@@ -20,7 +20,7 @@ std::string FedAndFetched(std::string_view tensor);
 std::string NothingAsked();
 std::string PlaceholderNotFed(std::string_view node, DType dtype, const PartialShape& shape);
 
-// Why a tensor cannot be fed where `wanted` is; empty when it can.
+// Why a tensor cannot be fed where `wanted` is expected; empty when it can.
 std::string DoesNotFit(std::string_view name, const Fact& wanted, const Tensor& tensor);
 
 }  // namespace oncilla::tf_messages

@@ -1,8 +1,9 @@
-// What TensorFlow's op definitions say that a graph leaves out: the default values of attributes,
-// and which outputs a named output argument stands for.
+// The parts of TensorFlow's op definitions that a graph omits: the default values of attributes,
+// and which outputs a named output argument refers to.
 //
-// A SavedModel carries the definitions of the ops it uses (stripped_op_list); a GraphDef carries
-// none, so the ops that the importer lowers also stand in a table of our own. The file wins.
+// A SavedModel contains the definitions of the ops it uses (stripped_op_list); a GraphDef contains
+// none, so the ops that the importer lowers are also in a table of our own. The file has
+// precedence.
 #pragma once
 
 #include <string>
@@ -25,7 +26,7 @@ struct TfOpDef {
   struct Default {
     Bytes attr, value;  // value: an encoded AttrValue
   };
-  std::vector<Output> outputs;  // empty: one output argument, whose name does not matter
+  std::vector<Output> outputs;  // empty: one output argument, whose name is unused
   std::vector<Default> defaults;
 
   // An encoded AttrValue, or empty bytes when the attribute has no default.
@@ -34,9 +35,9 @@ struct TfOpDef {
 
 class TfOpDefs {
  public:
-  // Takes up an OpList message, whose bytes must outlive this object. Throws WireError.
+  // Adds an OpList message, whose bytes must outlive this object. Throws WireError.
   void AddOpList(Bytes op_list);
-  // An OpDef message's name and outputs, as functions have them. Throws WireError.
+  // Parses an OpDef message's name and outputs, as functions have them. Throws WireError.
   static TfOpDef ParseOpDef(Bytes op_def, Bytes* name);
 
   // From the file, else from our own table; null when neither lists the op.

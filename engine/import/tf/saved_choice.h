@@ -1,5 +1,5 @@
-// Choosing one of the functions that a SavedModel has under one name: tf.function traces a function
-// anew for each kind of arguments, and keeps all traces.
+// Chooses among the functions that a SavedModel has under one name: tf.function traces a function
+// again for each kind of arguments, and keeps all traces.
 #pragma once
 
 #include <span>
@@ -10,17 +10,17 @@
 namespace oncilla {
 
 struct SavedTrace {
-  Signature signature;   // by the trace's name in the library
-  std::string literals;  // arguments that are no tensors, as "True, 3"; may be empty
+  Signature signature;   // with the trace's name in the library as key
+  std::string literals;  // arguments that are not tensors, as "True, 3"; may be empty
 };
 
-// What all traces take and give: what they have alike of types and shapes.
+// The common signature of all traces: the parts of types and shapes in which they agree.
 Signature CommonSignature(const std::string& key, std::span<const SavedTrace> traces);
 
-// The one whose arguments are what `asked` feeds: the same names, of types and shapes that fit as
-// far as asked.fed says, and the results that are fetched. Unimplemented while several fit and more
-// may be known of what is fed; InvalidArgument when none fits, or several do whatever is known.
-// Both list them.
+// The trace for the feeds of `asked`: with the same argument names, with types and shapes that are
+// compatible as far as asked.fed tells, and with the fetched results. Unimplemented while several
+// match and more may become known of the feeds; InvalidArgument when none matches, or several do
+// with everything known. Both list the traces.
 Result<const Signature*> ChooseTrace(const std::string& key, std::span<const SavedTrace> traces,
                                      const ImportRequest& asked);
 

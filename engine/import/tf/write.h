@@ -1,5 +1,5 @@
-// Nodes of a GraphDef, written: a NodeDef is begun with NodeHead, gets its inputs as texts of field
-// 3, then attributes.
+// Writes nodes of a GraphDef: a NodeDef begins with NodeHead, then come its inputs as texts of
+// field 3, then attributes.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ WireRope IntAttr(int64_t number);
 WireRope FunctionAttr(Bytes name);
 WireRope FunctionsAttr(const std::vector<std::string>& names);
 WireRope ShapeAttr(const PartialShape& shape);
-// Numbers as one block, a view of the tensor's bytes where that is large.
+// Numbers as one block; a view of the tensor's bytes if they are large.
 WireRope TensorAttr(const Tensor& tensor, int64_t tf_type);
 
 WireRope ShapeProto(const PartialShape& shape);

@@ -1,7 +1,8 @@
-// From a subgraph to a graph of canonical ops: every op lowered by its row, in the file's order.
+// Converts a subgraph to a graph of canonical ops: every op is lowered by its row, in the file's
+// order.
 //
-// One builder makes one graph: the main one, or the function of a loop or branch. What all of them
-// share is a TfliteImportState.
+// One builder builds one graph: the main one, or the function of a loop or branch. All of them
+// share a TfliteImportState.
 #pragma once
 
 #include <map>
@@ -31,35 +32,37 @@ struct TfliteImportState {
   ImportBounds bounds = {};
   // For each subgraph, whether it changes a variable.
   std::vector<char> effects = {};
-  // Where given, no other variables are assigned.
+  // If given, other variables are not assigned.
   const std::unordered_set<std::string>* only = nullptr;
-  std::map<std::string, TfliteTable> tables = {};  // by what their handles say
-  int depth = 0;                                   // of subgraphs that are inside of each other
-  // Ops that may still be lowered: loops lower their bodies several times, loops in loops the more.
+  std::map<std::string, TfliteTable> tables = {};  // by the names of their handles
+  int depth = 0;                                   // nesting depth of subgraphs
+  // Limit on the ops that may still be lowered: bodies of loops are lowered several times, those of
+  // nested loops even more often.
   int64_t budget = int64_t{1} << 21;
 };
 
 class TfliteBuilder {
  public:
-  // All must outlive the builder. `prefix` begins the names of nodes.
+  // All must outlive the builder. `prefix` is prepended to the names of nodes.
   TfliteBuilder(TfliteImportState& state, Graph& graph, const TfliteSubgraph& subgraph,
                 std::string prefix)
       : state_(state), graph_(graph), subgraph_(subgraph), prefix_(std::move(prefix)) {}
 
-  // What a tensor is from outside: a value, or a handle of the variable or table of this name.
+  // Defines a tensor from outside: as a value, or as a handle of the variable or table of this
+  // name.
   void Give(int32_t tensor, ValueId value) { values_[tensor] = value; }
   void GiveHandle(int32_t tensor, std::string variable) { handles_[tensor] = std::move(variable); }
-  // The tensors that computing these reads, with themselves.
+  // The tensors that are needed to compute these, themselves included.
   std::unordered_set<int32_t> NeededTensors(std::span<const int32_t> wanted) const;
-  // Lowers what the wanted tensors need, and what changes variables. Unsupported ops are added to
-  // the state's list and set failed(); other failures name the node.
+  // Lowers what the wanted tensors need, and ops that change variables. Unsupported ops are added
+  // to the state's list and set failed(); other failures name the node.
   Status Build(std::span<const int32_t> wanted);
   bool failed() const { return any_failed_; }
-  // kNoValue for what an unsupported op was to compute, and for handles.
+  // kNoValue for the result of an unsupported op, and for handles.
   Result<ValueId> Value(int32_t tensor);
-  // The variable or table that a tensor is a handle of; empty when it is none.
+  // The variable or table of which a tensor is a handle; empty when it is not one.
   std::string HandleOf(int32_t tensor) const;
-  // What the file says of a tensor that is fed. Sizes that are open get names.
+  // The fact of a tensor that is fed, from the file. Open sizes get names.
   static Result<Fact> InputFact(const TfliteTensor& tensor, std::string_view name);
 
  private:
@@ -71,8 +74,8 @@ class TfliteBuilder {
   Status Define(const TfliteOp& op, const Values& outputs);
   Status Fail(const TfliteOp& op);
   std::string NameOf(size_t i) const;
-  // The name of a tensor for its value; empty where another value of the graph has it, as a file's
-  // tensors may, and within calls.
+  // The name for a tensor's value; empty within calls, and if another value of the graph has that
+  // name, since a file may use a name twice.
   std::string ValueName(const TfliteTensor& tensor);
   // In tables.cc: hash tables.
   Result<Values> LowerTableHandle(const TfliteOp& op);

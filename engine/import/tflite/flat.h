@@ -1,9 +1,9 @@
-// FlatBuffers without FlatBuffers: tables as views into a mapped file.
+// A reader of FlatBuffers without that library: tables as views into a mapped file.
 //
-// A table is a list of numbered fields, of which each may be missing; a vtable says where they
-// stand. Every offset, length and count is checked against the file before it is followed, at each
-// access, so that a view of a damaged file can fail but never read outside of it. Nothing here
-// recurses or copies more than what is asked for. Numbers are little-endian and may be unaligned.
+// A table is a list of numbered fields, each of which may be missing; a vtable contains their
+// offsets. Every offset, length and count is checked against the file before it is used, at each
+// access, so that reading a damaged file can fail but never reads outside of it. Nothing here
+// recurses or copies more than what is requested. Numbers are little-endian and may be unaligned.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ namespace oncilla {
 
 class FlatTable {
  public:
-  // No table: it has no fields, so that all of them have their defaults.
+  // An absent table: it has no fields, so that all of them have their defaults.
   FlatTable() = default;
-  // The table that a file begins with. DataLoss for what cannot be one.
+  // The root table of a file. DataLoss for a file that cannot have one.
   static Result<FlatTable> Root(std::string_view file);
 
   bool valid() const { return !file_.empty(); }
-  // One more than the highest field that the table's layout speaks of.
+  // One more than the highest field in the table's vtable.
   int fields() const { return valid() ? (vtable_bytes_ - 4) / 2 : 0; }
   bool Has(int field) const { return OffsetOf(field) != 0; }
 
-  // A number of the file's type T; `otherwise` where the field is missing.
+  // A number of the file's type T; `otherwise` if the field is missing.
   template <class T>
   Result<T> Number(int field, T otherwise) const {
     const uint16_t offset = OffsetOf(field);
@@ -37,7 +37,7 @@ class FlatTable {
     std::memcpy(&value, file_.data() + at_ + offset, sizeof(T));
     return value;
   }
-  // What these name is empty, or no table, where the field is missing.
+  // These return an empty or absent value if the field is missing.
   Result<std::string_view> String(int field) const { return Vector(field, 1); }
   Result<std::string_view> Bytes(int field) const { return Vector(field, 1); }
   Result<FlatTable> Table(int field) const;
@@ -49,14 +49,14 @@ class FlatTable {
     if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
-  // How many elements of `size` bytes a vector has, without reading them.
+  // The number of elements of `size` bytes in a vector, without reading them.
   Result<size_t> Count(int field, size_t size) const;
 
  private:
   static Result<FlatTable> At(std::string_view file, uint64_t at);
   // The offset of a field from the table's start; 0 if it is missing.
   uint16_t OffsetOf(int field) const;
-  // The place that an offset stored in a field leads to; 0 where the field is missing.
+  // The position to which the offset in a field points; 0 if the field is missing.
   Result<uint64_t> Follow(int field) const;
   Result<std::string_view> Vector(int field, size_t element) const;
   static Status Damaged(int field);

@@ -1,7 +1,7 @@
-// FlexBuffers without FlexBuffers: the untyped values that custom ops have as options, as views.
+// A reader of FlexBuffers without that library: the untyped options of custom ops, as views.
 //
-// A value is a number, a text, a list or a map, and stands where its parent says, as wide as that
-// says. As in flat.h, every offset, width and count is checked at each access.
+// A value is a number, a text, a list or a map; its parent contains its offset and width. As in
+// flat.h, every offset, width and count is checked at each access.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace oncilla {
 
 class FlexValue {
  public:
-  // The value that these bytes hold. DataLoss for what cannot be one.
+  // The value in these bytes. DataLoss for bytes that cannot be one.
   static Result<FlexValue> Root(std::string_view bytes);
   FlexValue() = default;  // nothing
 
@@ -21,25 +21,25 @@ class FlexValue {
   // The length of a list or map; 0 for anything else.
   Result<int64_t> Count() const;
   Result<FlexValue> Element(int64_t i) const;
-  // Nothing where a map has no such key.
+  // An absent value if a map has no such key.
   Result<FlexValue> Find(std::string_view key) const;
-  // Numbers of any kind, nothing as zero.
+  // Numbers of any kind; 0 for an absent value.
   Result<int64_t> Int() const;
   Result<double> Float() const;
   // Texts, keys and bytes.
   Result<std::string_view> Text() const;
 
  private:
-  // A number without a sign of `width` bytes.
+  // An unsigned number of `width` bytes.
   Result<uint64_t> Unsigned(uint64_t at, int width) const;
   Result<uint64_t> Target() const;  // of a value that is an offset
   FlexValue As(uint64_t at, int parent, int type, int width) const;
 
   std::string_view bytes_;
   uint64_t at_ = 0;
-  int parent_ = 0;  // how wide the value, or the offset to it, is
+  int parent_ = 0;  // the width of the value, or of the offset to it
   int type_ = 0;    // as in the format
-  int width_ = 0;   // of what an offset leads to
+  int width_ = 0;   // of what an offset points to
 };
 
 }  // namespace oncilla

@@ -1,8 +1,8 @@
-// Lowering: one TFLite op to canonical nodes. A foreign op is one row: its name, the kind of
-// options that it has, and either a canonical op of the same meaning or a small function that
-// builds a few nodes through a TfliteLowering.
+// Lowering: converts one TFLite op to canonical nodes. A foreign op is one row: its name, the kind
+// of its options, and either an equivalent canonical op or a small function that builds a few nodes
+// through a TfliteLowering.
 //
-// Rows stand in ops/<family>.cc; TfliteOpFamilies() lists the families.
+// Rows are in ops/<family>.cc; TfliteOpFamilies() lists the families.
 #pragma once
 
 #include <functional>
@@ -32,21 +32,20 @@ class TfliteLowering : public Lowering {
   const std::string& op() const { return op_name_; }
   size_t outputs() const { return op_.outputs.size(); }
   int32_t version() const { return op_.version; }
-  // What the file says of input i, where there is none nothing, and of output i, which must be
-  // there.
+  // The file's description of input i, empty if it is absent, and of output i, which must exist.
   const TfliteTensor& tensor(size_t i) const;
   const TfliteTensor& output_tensor(size_t i = 0) const { return TensorAt(op_.outputs[i]); }
   DType output_type(size_t i = 0) const { return DTypeFromTflite(output_tensor(i).type); }
   bool has_complex() const;
   bool any_quantised() const { return !QuantisedTensors().empty(); }
-  // Their types, for people: "i8".
+  // Their types, for messages: "i8".
   std::string QuantisedTypes() const;
-  // The integers of all quantised tensors must mean the same.
+  // Checks that the integers of all quantised tensors have the same meaning.
   Status CheckMoved() const;
 
-  // Options by the number of their field; one that is missing has the default, as the schema says
-  // it. Numbers are of 32 bits, enumerations and flags of 8. Options that nobody asks for make the
-  // importer refuse the op, so that none is silently ignored.
+  // Options by the number of their field; a missing one has the default of the schema. Numbers have
+  // 32 bits, enumerations and flags 8. The importer refuses an op with an option that was never
+  // read, so that none is silently ignored.
   Result<int64_t> Int(int field, int32_t otherwise = 0) const;
   Result<int64_t> Long(int field) const;
   Result<int64_t> Enum(int field, int8_t otherwise = 0) const;
@@ -55,25 +54,25 @@ class TfliteLowering : public Lowering {
   Result<std::vector<int64_t>> IntList(int field) const;
   Result<std::vector<float>> Floats(int field) const;
   Result<std::string> String(int field) const;
-  // The type that a number in the options means.
+  // The dtype for a number in the options.
   Result<DType> Type(int field, int8_t otherwise = 0) const;
-  // Options that mean nothing for real numbers.
+  // Marks an option as read that has no effect on real numbers.
   void Ignore(int field) const { Ask(field); }
-  // Whether the file sets an option that nobody asked for; -1 when there is none.
+  // A field that the file sets and that was never read; -1 when there is none.
   int UnknownOption() const;
   std::string_view custom_options() const { return op_.custom_options; }
 
-  // What the options' field `field` says follows the op: an ActivationFunctionType. An op with one
-  // calls its own node `Inner()`, and gives it to Activated().
+  // The ActivationFunctionType in field `field` of the options, which is applied to the result. An
+  // op with one names its own node `Inner()`, and passes it to Activated().
   Result<int64_t> Activation(int field) const;
   static std::string_view Inner(int64_t activation) { return activation == 0 ? "" : "linear"; }
   Result<ValueId> Activated(ValueId y, int64_t activation);
 
-  // A tensor that keeps its value from run to run, zero at first.
+  // A tensor that keeps its value from run to run, initially zero.
   Result<ValueId> ReadState(size_t input);
   Status AssignState(size_t input, ValueId value);
 
-  // The numbers of an input that is known while importing.
+  // The numbers of an input that is known at import.
   Result<std::vector<double>> KnownNumbers(size_t input, std::string_view what) const;
 
  private:
@@ -150,11 +149,11 @@ enum class TfliteOptions {
   kGelu = 116,
 };
 
-// What becomes of quantised tensors at an op.
+// How an op treats quantised tensors.
 enum class TfliteQuantised {
-  kRefused,  // they are refused
-  kMoved,    // the op moves integers, which mean the same before and behind it
-  kTaken,    // the op's function looks at them
+  kRefused,  // refuses them
+  kMoved,    // the op moves integers, whose meaning does not change
+  kTaken,    // the op's function handles them
 };
 
 struct TfliteOpRow {
@@ -164,7 +163,7 @@ struct TfliteOpRow {
   std::string_view canonical;  // a rename: same inputs, no attributes
   Result<Values> (*lower)(TfliteLowering&) = nullptr;
   TfliteQuantised quantised = TfliteQuantised::kRefused;
-  // Where there is one, of nodes with quantised tensors.
+  // If set, used for nodes with quantised tensors.
   Result<Values> (*lower_quantised)(TfliteLowering&) = nullptr;
 };
 

@@ -1,6 +1,6 @@
 // A TFLite file as plain structs: subgraphs, tensors, operators, signatures.
 //
-// Everything is read and checked when the model is opened, but operators' options and sparsity,
+// Everything is read and checked when the model is opened, except operators' options and sparsity,
 // which stay tables that check each access, and tensors' bytes, which stay views into the file. All
 // indices are in range after that, so users of them need not check. Field numbers are those of
 // LiteRT's schema, version 3. The bytes must outlive everything here.
@@ -15,29 +15,29 @@
 
 namespace oncilla {
 
-// How integers stand for real numbers: real = scale * (stored - zero_point), with one scale, or one
-// for each place along `axis`.
+// How integers represent real numbers: real = scale * (stored - zero_point), with one scale, or one
+// per index along `axis`.
 struct TfliteQuantization {
   std::vector<float> scale;
   std::vector<int64_t> zero_point;  // as many, or none: all zero
   int32_t axis = 0;
-  int64_t details = 0;  // not 0: another rule than this
+  int64_t details = 0;  // not 0: another kind of quantisation
 };
 
 struct TfliteTensor {
   std::string_view name;
   int8_t type = 0;             // a number of the schema's TensorType
-  std::vector<int32_t> shape;  // as the file was made for
+  std::vector<int32_t> shape;  // the shape for which the file was made
   std::vector<int32_t> signature;
-  bool has_signature = false;  // then -1 in `signature` are sizes that are open
-  bool has_rank = false;       // an empty shape is that of a single number
+  bool has_signature = false;  // then sizes of -1 in `signature` are open
+  bool has_rank = false;       // false: an empty shape means an unknown rank
   bool is_variable = false;    // keeps its value from run to run
-  std::string_view data;       // empty: it is computed, or fed
+  std::string_view data;       // empty: the tensor is computed, or fed
   TfliteQuantization quantization;
-  FlatTable sparsity;  // valid where only some of the elements are stored
+  FlatTable sparsity;  // valid if only some of the elements are stored
 };
 
-// No tensor, where an operator's input is optional.
+// An absent input of an operator, if it is optional.
 inline constexpr int32_t kNoTensor = -1;
 
 struct TfliteOp {
@@ -45,7 +45,7 @@ struct TfliteOp {
   std::string_view custom;  // the name of a custom op
   int32_t version = 1;
   std::vector<int32_t> inputs, outputs, intermediates;
-  // Union types and their tables; 0 where there is none.
+  // Numbers of union types, and their tables; 0 if there is none.
   int options_type = 0, options2_type = 0;
   FlatTable options, options2;
   std::string_view custom_options;
@@ -70,13 +70,13 @@ struct TfliteModel {
   std::vector<TfliteSignature> signatures;
 };
 
-// True for what says of itself that it is a TFLite model.
+// Whether the bytes identify themselves as a TFLite model.
 bool LooksLikeTflite(std::string_view bytes);
 
-// DataLoss for what is damaged, Unimplemented for another version of the schema.
+// DataLoss for a damaged file, Unimplemented for another version of the schema.
 Result<TfliteModel> ReadTfliteModel(std::string_view bytes);
 
-// "CONV_2D"; "op 300" for one that is not known.
+// "CONV_2D"; "op 300" for an unknown one.
 std::string TfliteOpName(const TfliteOp& op);
 inline constexpr int32_t kTfliteCustom = 32;
 

@@ -1,5 +1,6 @@
-// A TFLite file as a ModelSource. Inputs and outputs have the signature's names, in a file without
-// signatures those of the main subgraph's tensors; feeds and fetches may also name any tensor.
+// A TFLite file as a ModelSource. Inputs and outputs have the signature's names, or in a file
+// without signatures those of the main subgraph's tensors; feeds and fetches may also name any
+// tensor.
 #pragma once
 
 #include <memory>

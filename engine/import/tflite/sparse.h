@@ -1,4 +1,4 @@
-// Sparse constants, of which a file holds only some elements and where they stand.
+// Sparse constants: a file contains only some elements and their positions.
 #pragma once
 
 #include "engine/import/tflite/flat.h"
@@ -6,8 +6,8 @@
 
 namespace oncilla {
 
-// The whole tensor: `desc` with the stored elements `data` where `sparsity` (the schema's
-// SparsityParameters) says, and zeros elsewhere. DataLoss where they do not belong together.
+// The dense tensor `desc`, with the stored elements `data` at the positions in `sparsity` (the
+// schema's SparsityParameters), and zeros elsewhere. DataLoss if they are inconsistent.
 Result<Tensor> DensifyTflite(const FlatTable& sparsity, const TensorDesc& desc,
                              std::string_view data);
 

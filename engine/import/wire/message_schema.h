@@ -1,4 +1,4 @@
-// Which fields a protobuf message has, as data: what reads text forms needs of a .proto file.
+// The fields of a protobuf message as data: what a reader of text forms needs of a .proto file.
 //
 //   extern const MessageSchema kShape;
 //   constexpr FieldSchema kShapeFields[] = {{"dim", 2, FieldKind::kMessage, kRepeated, &kDim},
@@ -44,25 +44,25 @@ struct FieldSchema {
   bool repeated = false;
   const MessageSchema* message = nullptr;  // of kMessage
   std::span<const EnumName> names = {};    // of kEnum
-  int oneof = 0;  // of the fields with one number > 0, at most one is given
+  int oneof = 0;  // of the fields with the same number > 0, at most one may be set
 };
 
 struct MessageSchema {
   std::string_view name;
   std::span<const FieldSchema> fields;
-  // Fields that have no entry are refused but for these; null: all of them are skipped.
+  // Fields that are not listed are refused, except these; null: all of them are skipped.
   const std::span<const std::string_view>* skipped = nullptr;
 
   const FieldSchema* Find(std::string_view field) const;
 };
 
-// A text form in its binary form. `refuse` makes the failure for a position and what is wrong
-// there. Unimplemented when the result would be larger than 2 GB, as no protobuf may be.
+// Converts a text form to the binary form. `refuse` makes the failure for a position and a message.
+// Unimplemented when the result would be larger than 2 GB, protobuf's limit.
 Result<std::string> TextToWire(std::string_view text, const MessageSchema& schema,
                                const std::function<Status(TextPosition, std::string)>& refuse);
 
-// A small message as the tree that its text form would give, without places. Members that the
-// schema lacks are called "field 17", have no value, and come last. Throws protozero::exception.
+// Parses a small message to the tree of its text form, without positions. Members that are not in
+// the schema are called "field 17", have no value, and come last. Throws protozero::exception.
 TextTree WireToTree(std::string_view bytes, const MessageSchema& schema);
 
 }  // namespace oncilla

@@ -1,10 +1,10 @@
-// Reading protobuf messages as views into a mapped file, without generated code and without copies:
-// a thin layer on protozero, whose readers know nothing of a 2 GB limit.
+// Reads protobuf messages as views into a mapped file, without generated code and without copies: a
+// thin layer on protozero, which has no 2 GB limit.
 //
-// A WireMessage walks the fields of one message; what a field holds (name, number) stands in the
-// reader of each format. Wire types are checked on every access, because foreign bytes may lie.
+// A WireMessage iterates over the fields of one message; the reader of each format knows their
+// numbers and meaning. Wire types are checked on every access, because the bytes are not trusted.
 // Damage is thrown as protozero::exception and must be caught by ReadWire at the top of a reader:
-// nothing leaves engine/import as an exception.
+// no exception leaves engine/import.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace oncilla {
 
-// Bytes of a file that somebody else keeps alive.
+// Bytes of a file that another object keeps alive.
 using Bytes = std::string_view;
 
 class WireError : public protozero::exception {
@@ -36,7 +36,7 @@ class WireMessage {
  public:
   explicit WireMessage(Bytes bytes) : reader_(bytes) {}
 
-  // Moves to the next field, skipping the current one if nobody read it. False at the end.
+  // Moves to the next field, skipping the current one if it was not read. Returns false at the end.
   bool Next() {
     if (pending_) reader_.skip();
     pending_ = reader_.next();
@@ -101,7 +101,7 @@ class WireMessage {
   bool pending_ = false;
 };
 
-// What is wrong with the bytes, in plain words.
+// Describes what is wrong with the bytes.
 inline std::string_view WireDamage(const protozero::exception& e) {
   if (dynamic_cast<const protozero::end_of_buffer_exception*>(&e) != nullptr) {
     return "it ends within a message; was the file cut off?";
@@ -121,8 +121,8 @@ inline std::string_view WireDamage(const protozero::exception& e) {
   return e.what();
 }
 
-// Runs `read`, which may throw WireError or return a failed Status, and says in `what` (a file and
-// a message) what was damaged.
+// Calls `read`, which may throw WireError or return a failed Status; `what` (a file and a message)
+// begins the message for damaged bytes.
 template <class F>
 Status ReadWire(std::string_view what, F&& read) {
   try {

@@ -10,11 +10,11 @@
 //     }
 //   };
 //
-// Kinds of fields: bool, uint32_t, uint64_t, WireFixed64, Bytes (a view of the bytes read, or of
-// what the writer keeps alive), a message; std::optional of double, bool, Bytes, WireSigned or a
-// message (written when it is there); std::vector of uint32_t, uint64_t, WireSigned or double
+// Types of fields: bool, uint32_t, uint64_t, WireFixed64, Bytes (a view of the bytes read, or of
+// bytes that the writer keeps alive), a message; std::optional of double, bool, Bytes, WireSigned
+// or a message (written if it has a value); std::vector of uint32_t, uint64_t, WireSigned or double
 // (packed), of Bytes, or of messages. As in proto3 a plain field that is zero is not written, and
-// fields that the struct lacks are skipped.
+// fields that the struct does not have are skipped.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ struct WireFixed64 {
   uint64_t value = 0;
 };
 
-// A sint64: numbers near zero are short, whatever their sign.
+// A sint64: small magnitudes are short, whatever their sign.
 struct WireSigned {
   int64_t value = 0;
 };
@@ -51,7 +51,7 @@ inline constexpr bool kIsOptional<std::optional<T>> = true;
 template <class T>
 inline constexpr bool kIsPacked = std::is_arithmetic_v<T> || std::is_same_v<T, WireSigned>;
 
-// One number of a packed list or of a field of its own.
+// Reads one number of a packed list or of a field of its own.
 template <class T>
 T ReadNumber(protozero::pbf_reader& from) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -99,7 +99,7 @@ void ReadPacked(protozero::pbf_reader& from, std::vector<T>& to) {
 
 }  // namespace wire_internal
 
-// Adds what `bytes` has to `message`. Throws protozero::exception (see ReadWire).
+// Adds the fields in `bytes` to `message`. Throws protozero::exception (see ReadWire).
 template <class Message>
 void ReadMessage(Bytes bytes, Message& message);
 

@@ -1,5 +1,5 @@
-// Writing protobuf messages of which parts are large and lie elsewhere: a message is a list of
-// small texts and of views, so that a graph with its weights is written without copying them.
+// Writes protobuf messages with large parts that are stored elsewhere: a message is a list of small
+// texts and of views, so that a graph with its weights is written without copying them.
 #pragma once
 
 #include <deque>
@@ -10,7 +10,7 @@
 
 namespace oncilla {
 
-// Small parts are held; large ones are views of what somebody else keeps alive.
+// Small parts are copied; large ones are views of bytes that the caller keeps alive.
 class WireRope {
  public:
   void Varint(uint32_t field, uint64_t value);

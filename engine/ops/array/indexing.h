@@ -1,4 +1,5 @@
-// Attributes of the indexing family: ops that pick, place or count elements, and shapes as values.
+// Attributes of the indexing family: ops that select, insert or count elements, and shapes as
+// values.
 #pragma once
 
 #include <span>
@@ -8,8 +9,8 @@
 
 namespace oncilla {
 
-// Gather(x, indices): slices of x along one axis. The first batch_dims axes of x and indices are
-// gone through together. A negative index counts from the end, or is refused.
+// Gather(x, indices): slices of x along one axis. The first batch_dims axes are shared by x and
+// indices. A negative index counts from the end, or is refused.
 struct GatherAttrs {
   int64_t axis = 0;
   int64_t batch_dims = 0;
@@ -55,18 +56,19 @@ struct RankAttrs {
 };
 
 // Fill(*shape, value) and Range(*start, *limit, *delta) have no attributes. The elements of a range
-// are start + i * delta, as many as lie before limit; their number is computed in the dtype itself.
+// are start + i * delta, as many as come before limit; their number is computed in the dtype
+// itself.
 Result<Moves> FillMoves(const NodeView& node);
 
-// GatherElements(x, indices): y has the shape of indices; along `axis` each element says which one
-// of x it is. Negative ones count from the end.
+// GatherElements(x, indices): y has the shape of indices; each index selects an element of x along
+// `axis`. A negative index counts from the end.
 struct GatherElementsAttrs {
   int64_t axis = 0;
   void Fields(auto&& field) { field("axis", axis); }
 };
 
-// GatherND(x, indices[.., k]): the last axis of indices names an element, or a slice, of the k axes
-// of x that follow the batch_dims first ones. Negative ones count from the end, or are refused.
+// GatherND(x, indices[.., k]): each row of indices selects an element, or a slice, by the k axes of
+// x that follow the first batch_dims ones. A negative index counts from the end, or is refused.
 struct GatherNDAttrs {
   int64_t batch_dims = 0;
   bool negative_indices = true;
@@ -76,9 +78,9 @@ struct GatherNDAttrs {
   }
 };
 
-// ScatterElements and ScatterND(x, indices, updates): x with the updates put where GatherElements
-// or GatherND with these indices would read, in order; the last one wins where two meet and
-// reduction is none. Strings have add alone, which joins them.
+// ScatterElements and ScatterND(x, indices, updates): x with the updates written where
+// GatherElements or GatherND with these indices would read, in order; without a reduction the last
+// update of an element wins. For strings, the only reduction is add, which concatenates.
 enum class Reduction { kNone, kAdd, kMul, kMax, kMin };
 Result<Reduction> ParseReduction(std::string_view text);
 struct ScatterElementsAttrs {
@@ -98,14 +100,14 @@ struct ScatterNDAttrs {
   }
 };
 
-// NonZero(x) -> i64[rank, n]: the places of elements that are not zero, in row-major order; n
+// NonZero(x) -> i64[rank, n]: the indices of elements that are not zero, in row-major order; n
 // depends on data. It has no attributes.
 
-// The attribute of ops that look at x as flat unless an axis is given.
+// The axis value that means that the op treats x as flat.
 inline constexpr int64_t kFlatAxis = std::numeric_limits<int64_t>::min();
 
-// Compress(x, condition): the slices along axis where the boolean condition is true; what a short
-// condition does not reach is left out. How many depends on data.
+// Compress(x, condition): the slices along axis for which the boolean condition is true; slices
+// beyond the end of the condition are left out. Their number depends on data.
 struct CompressAttrs {
   int64_t axis = kFlatAxis;
   void Fields(auto&& field) { field("axis", axis); }
@@ -118,9 +120,10 @@ struct TriluAttrs {
   void Fields(auto&& field) { field("upper", upper); }
 };
 
-// Unique(x) -> y, first, inverse, counts: the different elements, or slices along axis; for each,
-// where it is first seen and how often; for each of x, which one it is. In ascending order, or in
-// that of appearance. NaNs are equal, or each its own, and come last. How many depends on data.
+// Unique(x) -> y, first, inverse, counts: the distinct elements, or slices along axis; the index at
+// which each occurs first and how often; and for each element of x the index of its equal in y. In
+// ascending order, or in order of first occurrence. NaNs are equal to each other, or all distinct,
+// and come last. The number of elements depends on data.
 struct UniqueAttrs {
   int64_t axis = kFlatAxis;
   bool sorted = true;
@@ -135,7 +138,7 @@ struct UniqueAttrs {
 // EyeLike(x): a matrix of x's sizes with ones on the k-th diagonal.
 struct EyeLikeAttrs {
   int64_t k = 0;
-  DType to = DType::kInvalid;  // that of x
+  DType to = DType::kInvalid;  // kInvalid: that of x
   void Fields(auto&& field) {
     field("k", k);
     field("to", to);
@@ -143,9 +146,9 @@ struct EyeLikeAttrs {
 };
 
 // NonMaxSuppression(boxes[batches, n, 4], scores[batches, classes, n], *max?, iou?, score?) ->
-// i64[m, 3] of (batch, class, box): ONNX's rules. At most `max` boxes per class, none without it;
-// a box goes when it overlaps a better one by more than iou (0 without it), or when its score is
-// not above `score`.
+// i64[m, 3] of (batch, class, box), by ONNX's rules. Selects at most `max` boxes per class, none
+// without it; a box is left out when it overlaps a better one by more than iou (default 0), or when
+// its score is not above `score`.
 struct NonMaxSuppressionAttrs {
   bool center_point_box = false;  // boxes are (x, y, width, height), not two corners (y, x, y, x)
   void Fields(auto&& field) { field("center_point_box", center_point_box); }

@@ -1,8 +1,8 @@
-// Attributes of ops on lists of tensors (tensor_list.h). Lists live on the host, so these run
-// there.
+// Attributes of ops on lists of tensors (tensor_list.h). Lists exist on the host only, so these ops
+// run there.
 //
-// An element that was reserved and never written reads as zeros when its shape is known: from the
-// list, or from the optional last input, a shape with -1 for what is not known.
+// An element that was reserved and never written is read as zeros when its shape is known: from the
+// list, or from the optional last input, a shape with -1 for unknown sizes.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace oncilla {
 
-// length[] -> a list of so many empty elements. `type` is the list's fact as text:
+// length[] -> a list of that many empty elements. `type` is the list's fact as text:
 // "list<f32[?,3]>".
 struct ListReserveAttrs {
   std::string type;
@@ -28,25 +28,25 @@ struct ListGetAttrs {
   }
 };
 
-// list, index[], x -> the list with x there.
+// list, index[], x -> the list with element `index` set to x.
 struct ListSetAttrs {
   bool grow = false;  // an index at or above the length makes the list longer; else it fails
   void Fields(auto&& field) { field("grow", grow); }
 };
 
-// list, indices[n], x[n, ..] -> the list with rows of x there.
+// list, indices[n], x[n, ..] -> the list with the elements at `indices` set to the rows of x.
 struct ListScatterAttrs {
   bool grow = true;
   void Fields(auto&& field) { field("grow", grow); }
 };
 
-// list, [shape] -> the elements joined along an axis they have, or stacked along a new one. They
-// must all be there, and agree in every other size.
+// list, [shape] -> the elements concatenated along an existing axis, or stacked along a new one.
+// None may be empty, and they must agree in every other size.
 struct ListJoinAttrs {
-  int64_t axis = 0;    // below zero: from the end of the result's shape
+  int64_t axis = 0;    // negative: from the end of the result's shape
   bool stack = false;  // the axis is a new one
-  // An empty list gives a tensor without elements, else it fails. Where the list does not say their
-  // shape the last input does, with -1 for a size that is not known; that counts as 0.
+  // An empty list gives a tensor without elements, else it fails. If the list does not give their
+  // shape, the last input does, with -1 for an unknown size, which counts as 0.
   bool may_be_empty = false;
   void Fields(auto&& field) {
     field("axis", axis);
@@ -55,15 +55,15 @@ struct ListJoinAttrs {
   }
 };
 
-// x, lengths[n] -> list of n parts of x along the axis, together as long as x is there.
+// x, lengths[n] -> list of n parts of x along the axis; the lengths add up to its size.
 struct ListSplitAttrs {
   int64_t axis = 0;
   void Fields(auto&& field) { field("axis", axis); }
 };
 
-// Besides: ListInsert list, x, [position[]] -> the list with x before that position, at the end
-// without one; ListErase list, [position[]] -> the list without the element there, without its last
-// one. Positions below zero count from the end.
+// Further ops: ListInsert list, x, [position[]] -> the list with x inserted before that position,
+// or at the end without one; ListErase list, [position[]] -> the list without that element, or
+// without the last one. Negative positions count from the end.
 //
 // ListFromTensor x[n, ..] -> list; ListStack list, [shape] -> [n, ..]; ListGather list,
 // indices[n], [shape] -> [n, ..]; ListConcat list, [shape] -> [sum of n, ..], lengths[];

@@ -8,8 +8,8 @@
 
 namespace oncilla {
 
-// Inputs: x, shape (plan input). One size may be -1 (what is left); with zero_copies, a 0 takes the
-// size of x at that place (ONNX's rule unless allowzero is set).
+// Inputs: x, shape (plan input). One size may be -1 (inferred); with zero_copies, a 0 copies the
+// size of x at that index (ONNX's rule unless allowzero is set).
 struct ReshapeAttrs {
   bool zero_copies = false;
   void Fields(auto&& field) { field("zero_copies", zero_copies); }
@@ -18,14 +18,14 @@ struct ReshapeAttrs {
 // Squeeze(x, *axes?): without axes, every axis of size 1; an empty list removes none.
 // Unsqueeze(x, *axes): axes of the output. Both have no attributes.
 
-// Bitcast(x): the same bytes as numbers of another type. A wider one takes up the last axis, which
-// must be as long as it is wider; a narrower one adds an axis.
+// Bitcast(x): the same bytes as numbers of another type. A wider type removes the last axis, whose
+// size must be the ratio of the widths; a narrower one adds an axis.
 struct BitcastAttrs {
   DType to = DType::kInvalid;
   void Fields(auto&& field) { field("to", to); }
 };
 
-// x -> a matrix: the axes before `axis`, and the rest.
+// x -> a matrix: the axes before `axis` merged, and the rest merged.
 struct FlattenAttrs {
   int64_t axis = 1;
   void Fields(auto&& field) { field("axis", axis); }
@@ -39,9 +39,9 @@ struct ConcatAttrs {
   void Fields(auto&& field) { field("axis", axis); }
 };
 
-// Split(x, *sizes?): `parts` is the number of outputs; it may be 0 where sizes is known beforehand.
-// One size may be -1 (what is left). Without sizes the parts are equal, except that the last one is
-// smaller when they cannot be (ONNX's rule).
+// Split(x, *sizes?): `parts` is the number of outputs; it may be 0 if sizes is known at import. One
+// size may be -1 (inferred). Without sizes the parts are equal, except that the last one is smaller
+// if the axis cannot be divided evenly (ONNX's rule).
 struct SplitAttrs {
   int64_t axis = 0;
   int64_t parts = 0;
@@ -52,13 +52,13 @@ struct SplitAttrs {
 };
 
 // Slice(x, *starts, *ends, *axes?, *steps?) without attributes: ONNX's rules.
-// StridedSlice(x, *begin, *end, *strides): TensorFlow's rules; bit i of a mask speaks of entry i.
+// StridedSlice(x, *begin, *end, *strides): TensorFlow's rules; bit i of a mask refers to entry i.
 struct StridedSliceAttrs {
-  int64_t begin_mask = 0;        // begin at the edge
-  int64_t end_mask = 0;          // end at the edge
-  int64_t ellipsis_mask = 0;     // stands for as many whole axes as are missing; at most one bit
+  int64_t begin_mask = 0;        // ignore begin: start at the edge
+  int64_t end_mask = 0;          // ignore end: stop at the edge
+  int64_t ellipsis_mask = 0;     // as many whole axes as are missing; at most one bit
   int64_t new_axis_mask = 0;     // a new axis of size 1
-  int64_t shrink_axis_mask = 0;  // only the element at begin; the axis goes away
+  int64_t shrink_axis_mask = 0;  // only the element at begin; the axis is removed
   void Fields(auto&& field) {
     field("begin_mask", begin_mask);
     field("end_mask", end_mask);
@@ -69,9 +69,9 @@ struct StridedSliceAttrs {
 };
 
 // Pad(x, *pads, value?): pads are all begins, then all ends; a negative one crops, before the
-// others are added. value has one element; without it constant pads are zero (or false, or ""). The
-// other modes go on periodically where a pad is longer than what it mirrors or wraps; with `once`
-// such a pad, and one that crops, is refused, as TensorFlow does.
+// others are added. value has one element; without it constant pads are zero (or false, or ""). In
+// the other modes a pad that is longer than what it mirrors or wraps continues periodically; with
+// `once` such a pad, and one that crops, is refused, as in TensorFlow.
 struct PadAttrs {
   std::string mode = "constant";  // or reflect, symmetric, edge, wrap
   bool once = false;
@@ -83,19 +83,19 @@ struct PadAttrs {
 enum class PadMode { kConstant, kReflect, kSymmetric, kEdge, kWrap };
 Result<PadMode> ParsePadMode(std::string_view text);
 
-// One axis of a pad: `before` elements, then [start, start + size) of x, then the rest.
+// One axis of a pad: `before` elements of padding, then [start, start + size) of x, then padding.
 struct PadAxis {
   int64_t before = 0, start = 0, size = 0;
 };
 Result<std::vector<PadAxis>> PadAxes(const PadAttrs& attrs, const NodeView& node);
-// The index of x that stands at index `at` of the output; -1 is the pad value.
+// The index of x for index `at` of the output; -1 is the pad value.
 int64_t PadSource(PadMode mode, const PadAxis& axis, int64_t at);
 
-// Reverse(x, *axes) and Roll(x, *shifts, *axes) have no attributes: element i of a rolled axis goes
-// to place i + shift, around the end; an axis may be rolled more than once.
+// Reverse(x, *axes) and Roll(x, *shifts, *axes) have no attributes: element i of a rolled axis
+// moves to index i + shift, wrapping around; an axis may be rolled more than once.
 
-// ReverseSequence(x, lengths): the first lengths[b] elements of the time axis are reversed, for
-// each place b of the batch axis.
+// ReverseSequence(x, lengths): reverses the first lengths[b] elements of the time axis, for each
+// index b of the batch axis.
 struct ReverseSequenceAttrs {
   int64_t time_axis = 0;
   int64_t batch_axis = 1;
@@ -105,8 +105,9 @@ struct ReverseSequenceAttrs {
   }
 };
 
-// DepthToSpace(x[N, spatial.., C]): channels become blocks of block x block (or one or three axes)
-// pixels. dcr: the channel is (place in the block, depth); crd: (depth, place in the block).
+// DepthToSpace(x[N, spatial.., C]): channels become blocks of block x block pixels (likewise for
+// one or three axes). dcr: a channel is (position in the block, depth); crd: (depth, position in
+// the block).
 struct DepthToSpaceAttrs {
   int64_t block = 1;
   std::string order = "dcr";
@@ -123,11 +124,12 @@ struct SpaceToDepthAttrs {
 };
 
 // SpaceToBatch(x, *block[n], *pads[n,2]) and BatchToSpace(x, *block[n], *crops[n,2]) have no
-// attributes: axes 1 to n are spatial, any others follow. Batches are (place in the block, batch).
+// attributes: axes 1 to n are spatial, any others follow. A batch index is (position in the block,
+// batch).
 
 // Tile(x, *repeats) and Expand(x, *shape) have no attributes; Expand broadcasts both ways.
 
-// Where the elements of each op go; all facts fixed, plan inputs known.
+// The moves of each op; all facts must be fixed, plan inputs known.
 Result<Moves> WholeMoves(const NodeView& node);  // ops whose output is x's bytes
 Result<Moves> TransposeMoves(const NodeView& node);
 Result<Moves> ConcatMoves(const ConcatAttrs&, const NodeView& node);

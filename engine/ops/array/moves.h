@@ -1,8 +1,8 @@
-// Movements as data: which box of which input goes where in which output.
+// Movements as data: which box of which input is copied to which box of which output.
 //
-// Most ops that only rearrange elements are a few strided boxes. Their geometry is computed here
-// once, purely from shapes and plan inputs; each backend only knows how to copy a box. Ops whose
-// pattern depends on data (Gather) or is periodic (Pad, Roll) are not written this way.
+// Most ops that only rearrange elements copy a few strided boxes. Their geometry is computed here
+// once, from shapes and plan inputs alone; backends only have to copy a box. Ops whose pattern
+// depends on data (Gather) or is periodic (Pad, Roll) are not expressed this way.
 #pragma once
 
 #include <vector>
@@ -12,15 +12,15 @@
 
 namespace oncilla {
 
-// One axis of a box: how many elements, and how far apart, in elements, they lie on both sides.
+// One axis of a box: its size, and the strides, in elements, at the source and at the destination.
 struct MoveAxis {
   int64_t size = 1;
   int64_t from = 0;
   int64_t to = 0;
 };
 
-// For every index i over the axes: to[to_start + sum i*to] = from[from_start + sum i*from].
-// Moves of one node are done in order; a later one may write over zeros of an earlier one.
+// For every index i over the axes: to[to_start + sum i*to] = from[from_start + sum i*from]. Moves
+// of one node are made in order; a later one may overwrite zeros of an earlier one.
 inline constexpr int kZeros = -1;  // instead of an input: zeros, false or empty strings; no strides
 struct Move {
   int input = 0;
@@ -31,7 +31,7 @@ struct Move {
 
   int64_t elements() const;  // saturates
 };
-// Zeros all over output 0.
+// Fills output 0 with zeros.
 Move ZeroMove(const Shape& to);
 using Moves = std::vector<Move>;
 

@@ -1,5 +1,5 @@
-// Attributes of ops that put sparse tensors together or apart, and of those on sets: a set is what
-// a sparse tensor has along its last axis, or a dense one there.
+// Attributes of ops that combine or split sparse tensors, and of ops on sets: a set is the stored
+// elements of a sparse tensor along its last axis, or those of a dense one there.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 namespace oncilla {
 
 // SparseAdd(indices, values, shape, indices, values, shape, threshold) -> indices, values, shape:
-// entries of both, which have one shape and are in order; where both have one, a sum smaller than
-// the threshold is left out.
+// the sum of two tensors of one shape with sorted indices; where both have an entry, a sum smaller
+// than the threshold is left out.
 
 // SparseSplit(axis, indices, values, shape) -> indices.., values.., shapes..: parts along an axis;
-// the first ones are longer by one where it does not divide.
+// if it cannot be divided evenly, the first ones are longer by one.
 struct SparseSplitAttrs {
   int64_t parts = 1;
   void Fields(auto&& field) { field("parts", parts); }
 };
 
-// SparseReduce(indices, values, shape, axes) -> indices, values, shape: over the entries that are
-// there, in order.
+// SparseReduce(indices, values, shape, axes) -> indices, values, shape: reduces the stored entries,
+// in order.
 struct SparseReduceAttrs {
   std::string reduction = "sum";  // or max
   bool keep_dims = false;
@@ -32,7 +32,7 @@ struct SparseReduceAttrs {
 
 // SetOperation(first.., second..) -> indices, values, shape of sets in ascending order. Each
 // operand is one dense tensor, or indices, values and shape; both agree in all axes but the last.
-// The last size of the result is that of its largest set. With `validate` indices must be in order.
+// The last size of the result is that of its largest set. With `validate` indices must be sorted.
 struct SetOperationAttrs {
   std::string operation = "union";  // intersection, a-b, b-a
   bool dense_first = false, dense_second = false;
@@ -45,18 +45,18 @@ struct SetOperationAttrs {
   }
 };
 
-// SetSize(indices, values, shape) -> i32: how many different values each set has.
+// SetSize(indices, values, shape) -> i32: the number of distinct values of each set.
 struct SetSizeAttrs {
   bool validate = true;
   void Fields(auto&& field) { field("validate", validate); }
 };
 
 // FeatureCross(indices.., values.., shapes.., dense..) -> indices, values, shape: for each row of
-// the columns, every combination of their features, of which the last column's change first. The
+// the columns, every combination of their features; the last column's feature varies fastest. The
 // first `sparse` columns are sparse tensors [rows, features], the others dense ones; features are
-// i64 or strings. With `hashed` a combination is FarmHash's fingerprints of its strings, and its
-// numbers as they are, chained from `key` on, modulo `buckets` where that is not 0; else its
-// features as text, with `separator` between them.
+// i64 or strings. With `hashed` a combination is a hash: FarmHash's fingerprints of its strings,
+// and its numbers as they are, chained starting from `key`, modulo `buckets` if that is not 0; else
+// it is its features as text, joined by `separator`.
 struct FeatureCrossAttrs {
   int64_t sparse = 0;
   bool hashed = true;

@@ -1,4 +1,4 @@
-// Attributes of ops that turn tensors into bytes and back: serialized tensors, compressed text,
+// Attributes of ops that convert tensors to bytes and back: serialized tensors, compressed text,
 // fingerprints, sequences of examples.
 #pragma once
 
@@ -10,29 +10,29 @@
 
 namespace oncilla {
 
-// ParseTensor(serialized[]) -> the tensor that a tensorflow.TensorProto message holds, of any
-// shape; another type than `to` fails the run. SerializeTensor(x) -> the message, to the byte as
+// ParseTensor(serialized[]) -> the tensor in a tensorflow.TensorProto message, of any shape;
+// another type than `to` fails the run. SerializeTensor(x) -> the message, byte for byte as
 // TensorFlow writes it.
 struct ParseTensorAttrs {
   DType to = DType::kF32;
   void Fields(auto&& field) { field("to", to); }
 };
 
-// Decompress(x) -> what each string holds compressed.
+// Decompress(x) -> each string decompressed.
 struct DecompressAttrs {
   std::string container = "zlib";  // or gzip
   void Fields(auto&& field) { field("container", container); }
 };
 
-// Fingerprint(x[n, ..]) -> u8[n, 8]: FarmHash's Fingerprint64 of each row's bytes, low byte first.
-// A row of several strings is hashed as their fingerprints, one behind the other.
+// Fingerprint(x[n, ..]) -> u8[n, 8]: FarmHash's Fingerprint64 of each row's bytes, little-endian. A
+// row of several strings is hashed as the concatenation of their fingerprints.
 
-// ParseSequences(serialized, context's dense default..) -> what ParseExamples gives of the context,
-// then of lists with a feature for each step: sparse places.., values.., sizes.. with an axis of
-// steps behind that of the batch; dense [batch, steps, ..].., padded with zeros, and how many steps
-// there are i64[batch]..; ragged values.., splits of the batch.., splits of the steps... A dense
-// list that may be missing counts as an empty one. serialized is a vector, or one message, whose
-// results then have no batch axis.
+// ParseSequences(serialized, context's dense default..) -> the results of ParseExamples for the
+// context, followed by those of lists with one feature per step: sparse indices.., values..,
+// shapes.. with an axis of steps after that of the batch; dense [batch, steps, ..].., padded with
+// zeros, and the number of steps i64[batch]..; ragged values.., splits of the batch.., splits of
+// the steps... A missing dense list that may be missing counts as empty. serialized is a vector, or
+// one message, whose results then have no batch axis.
 struct ParseSequencesAttrs {
   ParseExamplesAttrs context;
   std::vector<std::string> list_sparse_keys, list_sparse_types;

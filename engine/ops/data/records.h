@@ -1,4 +1,4 @@
-// Attributes of ops that read records out of strings.
+// Attributes of ops that read records from strings.
 #pragma once
 
 #include <span>
@@ -7,11 +7,11 @@
 
 namespace oncilla {
 
-// ParseExamples(serialized, dense default..) -> sparse places.., sparse values.., sparse sizes..,
+// ParseExamples(serialized, dense default..) -> sparse indices.., sparse values.., sparse shapes..,
 // dense.., ragged values.., ragged splits..: tensorflow.Example messages as tensors. serialized is
 // a vector, or one message, whose results then have no batch axis.
-// Types by name: f32, i64, string. dense_dims lists all shapes one after another, of dense_ranks
-// axes each; a first size of -1 means as many as the longest example has, padded with the default.
+// Types by name: f32, i64, string. dense_dims concatenates all shapes, of dense_ranks axes each; a
+// first size of -1 is that of the longest example, and shorter ones are padded with the default.
 struct ParseExamplesAttrs {
   std::vector<std::string> sparse_keys, sparse_types;
   std::vector<std::string> dense_keys, dense_types;
@@ -30,8 +30,8 @@ struct ParseExamplesAttrs {
   }
 };
 
-// DecodeCsv(records, default..) -> a column for each default: an empty one means that the field
-// must be given. `columns` picks fields, in ascending order (empty: all).
+// DecodeCsv(records, default..) -> a column for each default: an empty one means that the field is
+// required. `columns` selects fields, in ascending order (empty: all).
 struct DecodeCsvAttrs {
   std::string separator = ",";
   std::string missing;
@@ -45,10 +45,10 @@ struct DecodeCsvAttrs {
   }
 };
 
-// PackBytes(x u8[.., n]) -> strings of the n bytes of the last axis.
+// PackBytes(x u8[.., n]) -> strings, each of the n bytes along the last axis.
 
-// DecodeRaw(x) -> `to`, with a last axis for the elements that each string's bytes are. All strings
-// have one length; or *length bytes are taken of each, where needed padded with zeros.
+// DecodeRaw(x) -> type `to`, with a last axis for the elements in each string's bytes. All strings
+// have one length; or *length bytes of each are used, padded with zeros if it is shorter.
 struct DecodeRawAttrs {
   DType to = DType::kU8;
   bool little_endian = true;

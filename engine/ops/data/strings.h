@@ -1,5 +1,5 @@
-// Attributes of ops on strings by TensorFlow's rules: joining, cutting, hashing, patterns, Unicode.
-// Strings are bytes; where an op counts in characters or decodes, it says so.
+// Attributes of ops on strings by TensorFlow's rules: joining, splitting, hashing, patterns,
+// Unicode. Strings are bytes, unless an op is said to count characters or to decode.
 #pragma once
 
 #include <span>
@@ -8,13 +8,14 @@
 
 namespace oncilla {
 
-// x0, x1, .. -> string: the inputs one after another. All have one shape or are single.
+// x0, x1, .. -> string: the concatenation of the inputs. All have one shape or are scalars.
 struct JoinStringsAttrs {
   std::string separator;
   void Fields(auto&& field) { field("separator", separator); }
 };
 
-// ReduceJoin(x, *axes): joins along the axes; the first one listed runs fastest. No axes: x itself.
+// ReduceJoin(x, *axes): joins along the axes; the first one listed varies fastest. No axes: x
+// itself.
 struct ReduceJoinAttrs {
   std::string separator;
   bool keep_dims = false;
@@ -24,12 +25,13 @@ struct ReduceJoinAttrs {
   }
 };
 
-// SegmentJoin(x, ids, *segments): strings of one id, joined in order; "" for an id that is not met.
+// SegmentJoin(x, ids, *segments): strings of one id, joined in order; "" for an id without strings.
 
-// SplitStrings(x[n], separator) -> places i64[m, 2], parts[m], sizes i64[2]: a matrix of the parts
-// of each string, as many columns as the longest has. `set`: each byte of the separator cuts, an
-// empty one cuts everywhere. Else it cuts as a whole, an empty one at runs of blanks, as Python's
-// split(); at most `most` times where that is above 0.
+// SplitStrings(x[n], separator) -> indices i64[m, 2], parts[m], shape i64[2]: a sparse matrix with
+// the parts of each string as a row, as many columns as the longest row has. `set`: every byte of
+// the separator splits, an empty separator splits between all bytes. Otherwise the separator is
+// matched as a whole, and an empty one matches runs of whitespace, as in Python's split(); at most
+// `most` splits if that is above 0.
 struct SplitStringsAttrs {
   bool set = false;
   bool skip_empty = false;  // leaves out empty parts; of `set` only
@@ -41,7 +43,7 @@ struct SplitStringsAttrs {
   }
 };
 
-// ASCII letters only; with `unicode` a string with others fails the run.
+// Changes ASCII letters only; with `unicode` a string with other characters fails the run.
 struct ChangeCaseAttrs {
   bool upper = false;
   bool unicode = false;
@@ -57,10 +59,10 @@ struct StringUnitAttrs {
   void Fields(auto&& field) { field("characters", characters); }
 };
 
-// StripStrings(x): without blanks at both ends. No attributes.
+// StripStrings(x): without whitespace at both ends. No attributes.
 
 // FormatStrings(x..) -> string[]: the template with each placeholder replaced by a tensor, of which
-// at most `ends` elements at both ends of each axis are shown (below 0: all).
+// at most `ends` elements at both ends of each axis are shown (negative: all).
 struct FormatStringsAttrs {
   std::string text = "%s";
   std::string placeholder = "%s";
@@ -72,7 +74,7 @@ struct FormatStringsAttrs {
   }
 };
 
-// PrintNumbers(x) -> strings as C's printf writes them. `fill` is a flag of printf's.
+// PrintNumbers(x) -> strings as C's printf formats them. `fill` is a flag of printf.
 struct PrintNumbersAttrs {
   int64_t precision = -1, width = -1;
   bool scientific = false, shortest = false;
@@ -86,7 +88,7 @@ struct PrintNumbersAttrs {
   }
 };
 
-// HashStrings(x) -> i64 in [0, buckets). x may be numbers for murmur3, whose bytes are hashed.
+// HashStrings(x) -> i64 in [0, buckets). With murmur3, x may be numbers, whose bytes are hashed.
 struct HashStringsAttrs {
   // farm: FarmHash's fingerprint; sip: SipHash-2-4; murmur: Murmur64A; murmur3: MurmurHash3 of 32
   // bits.
@@ -103,21 +105,22 @@ struct HashStringsAttrs {
 // RegexReplace(x, pattern[], rewrite[]), RegexMatch(x, pattern[]) -> bool of whole strings: RE2's
 // syntax.
 struct RegexReplaceAttrs {
-  bool all = true;       // else the first match only
-  bool longest = false;  // alternatives by length, else in order
+  bool all = true;       // else only the first match
+  bool longest = false;  // prefer the longest alternative, else the first
   void Fields(auto&& field) {
     field("all", all);
     field("longest", longest);
   }
 };
 
-// StringNGrams(x[n], splits) -> strings, their splits: of each row as many neighbours as `widths`
-// says, joined. Rows are padded by as many as fit, or `pad`.
+// StringNGrams(x[n], splits) -> strings, their splits: for each row, every run of as many
+// neighbours as one of `widths`, joined. Rows are padded with width - 1 strings on each side, or
+// with `pad` if given.
 struct StringNGramsAttrs {
   std::string separator, left, right;
   std::vector<int64_t> widths;
   int64_t pad = -1;
-  bool keep_short = false;  // a row too short for any is one of its own
+  bool keep_short = false;  // a row too short for any n-gram becomes one itself
   void Fields(auto&& field) {
     field("separator", separator);
     field("left", left);
@@ -135,16 +138,16 @@ struct Base64Attrs {
   void Fields(auto&& field) { field("pad", pad); }
 };
 
-// DecodeUnicode(x) -> splits, characters i32, the bytes where they begin i64; EncodeUnicode(
+// DecodeUnicode(x) -> splits, characters i32, the byte offset of each i64; EncodeUnicode(
 // characters, splits) -> strings; TranscodeUnicode(x) -> strings. CharacterScripts(characters i32)
 // -> ICU's numbers of their scripts, -1 for a value that is not a character.
-// Encodings: utf-8, utf-16-be, utf-16-le, utf-32-be, utf-32-le, us-ascii, iso-8859-1. What is no
-// character is replaced or ignored or fails the run (strict).
+// Encodings: utf-8, utf-16-be, utf-16-le, utf-32-be, utf-32-le, us-ascii, iso-8859-1. Invalid
+// characters are replaced, ignored, or fail the run (strict).
 struct UnicodeAttrs {
   std::string from = "utf-8", to = "utf-8";
   std::string errors = "replace";
   int64_t replacement = 0xFFFD;
-  bool replace_control = false;  // U+0000 .. U+001F are none either, except to strict
+  bool replace_control = false;  // U+0000 .. U+001F count as invalid, except for strict
   DType splits = DType::kI64;
   void Fields(auto&& field) {
     field("from", from);

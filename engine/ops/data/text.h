@@ -1,4 +1,4 @@
-// Attributes of ops on strings. Strings live on the host, so these run there.
+// Attributes of ops on strings, which exist on the host only, so these ops run there.
 #pragma once
 
 #include <span>
@@ -7,19 +7,18 @@
 
 namespace oncilla {
 
-// Text to numbers: decimal or scientific ("-1.5", "1e-5"), blanks around it allowed, and inf and
-// nan in any case. Integers are whole numbers. Anything else fails the run.
+// Text to numbers: decimal or scientific ("-1.5", "1e-5"), with optional whitespace around it, and
+// inf and nan in any case. Integers must be whole numbers. Anything else fails the run.
 struct ParseNumbersAttrs {
   DType to = DType::kF32;
   void Fields(auto&& field) { field("to", to); }
 };
 
-// x is [C] or [1, C]: words that are `stopwords` are left out, the case of the others is changed
-// by Unicode's mappings of one letter to one.
-// Where none is left the result is one empty string.
+// x is [C] or [1, C]: removes words that are `stopwords`, and changes the case of the others by
+// Unicode's one-to-one mappings. If no word remains, the result is one empty string.
 struct NormalizeWordsAttrs {
   std::string letter_case = "none";  // none, lower, upper
-  bool case_sensitive = false;       // of the comparison with stopwords
+  bool case_sensitive = false;       // whether stopwords must match in case
   std::vector<std::string> stopwords;
   void Fields(auto&& field) {
     field("letter_case", letter_case);
@@ -28,12 +27,12 @@ struct NormalizeWordsAttrs {
   }
 };
 
-// x[C] or [N, C] of strings or integers -> f32[.., columns]: how often n-grams from a pool are met
-// in each row (ONNX's TfIdfVectorizer). An n-gram has n elements with as many as `skip` left out
-// between each two. The pool lists all 1-grams, then all 2-grams, ..; counts[n - 1] says where the
-// n-grams begin, indexes where each one is counted in the output.
+// x[C] or [N, C] of strings or integers -> f32[.., columns]: counts the n-grams of a pool in each
+// row (ONNX's TfIdfVectorizer). Between the n elements of an n-gram up to `skip` elements are
+// skipped, equally many each time. The pool lists all 1-grams, then all 2-grams, ..; counts[n - 1]
+// is the start of the n-grams, indexes are the output columns of the pool's n-grams.
 struct CountGramsAttrs {
-  std::string mode = "tf";  // tf: counts; idf: weight where met; tfidf: count * weight
+  std::string mode = "tf";  // tf: counts; idf: weight if found; tfidf: count * weight
   int64_t least = 1, most = 1, skip = 0;
   std::vector<int64_t> counts, indexes;
   std::vector<int64_t> pool_ints;

@@ -1,7 +1,7 @@
 // The activations that MatMul and Conv can apply to their result, by name and as exact formulas.
 //
-// The names are the values of the attribute `activation`; the formulas are what every backend's own
-// epilogue is tested against.
+// The names are the values of the attribute `activation`; every backend's own epilogue is tested
+// against the formulas.
 #pragma once
 
 #include <cmath>
@@ -27,7 +27,7 @@ enum class Activation : uint8_t {
 Result<Activation> ActivationFromName(std::string_view name);
 std::string_view Name(Activation activation);
 
-// The activation that an op with these attributes computes; kNone when it is none.
+// The activation that an op with these attributes computes; kNone if it is not one.
 Activation ActivationOf(std::string_view op, const AttrMap& attrs);
 
 // NaN stays NaN.

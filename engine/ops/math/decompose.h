@@ -1,5 +1,5 @@
-// Attributes of decompositions of real matrices in the last two axes; batches are the axes in
-// front. Signs of vectors are those that Eigen's algorithms give, on which TensorFlow's CPU relies
+// Attributes of decompositions of real matrices in the last two axes; the axes before them are
+// batches. Signs of vectors are those of Eigen's algorithms, which TensorFlow's CPU kernels use
 // too.
 #pragma once
 
@@ -8,7 +8,7 @@
 namespace oncilla {
 
 // Qr(x[.., m, n]) -> q[.., m, k], r[.., k, n] with k = min(m, n), or m if `full`: orthonormal
-// columns times an upper triangle.
+// columns times an upper triangular matrix.
 struct QrAttrs {
   bool full = false;
   void Fields(auto&& field) { field("full", full); }
@@ -25,8 +25,8 @@ struct SvdAttrs {
   }
 };
 
-// SymmetricEigen(x[.., n, n]) -> e[.., n] ascending, v[.., n, n]: x v = v diag(e), of which only
-// the lower triangle is read. Without `vectors` e alone.
+// SymmetricEigen(x[.., n, n]) -> e[.., n] ascending, v[.., n, n]: x v = v diag(e); only the lower
+// triangle of x is read. Without `vectors` e alone.
 struct SymmetricEigenAttrs {
   bool vectors = true;
   void Fields(auto&& field) { field("vectors", vectors); }
@@ -41,8 +41,8 @@ struct LuAttrs {
 
 // MatrixSquareRoot(x): the principal root; a matrix that has no real one fails the run.
 
-// MatrixExponential(x[.., n, n]); with `complex` x[.., n, n, 2], real and imaginary parts. Numbers
-// that are not finite give NaN, here and of MatrixLogarithm.
+// MatrixExponential(x[.., n, n]); with `complex` x[.., n, n, 2], real and imaginary parts. Here and
+// in MatrixLogarithm, numbers that are not finite give NaN.
 struct MatrixExponentialAttrs {
   bool complex = false;
   void Fields(auto&& field) { field("complex", complex); }

@@ -1,8 +1,8 @@
 // Attributes and geometry of ops on the diagonals of matrices (the last two axes).
 //
-// Diagonal k of a matrix lies at (i, i + k). A band of diagonals `lower` to `upper` is stored as
-// [.., upper - lower + 1, longest], from the upper one down; short ones are aligned left or right
-// and filled up. One diagonal has no axis for which.
+// Diagonal k of a matrix is at (i, i + k). A band of diagonals `lower` to `upper` is stored as [..,
+// upper - lower + 1, longest], starting with the upper one; shorter ones are aligned left or right
+// and padded. A single diagonal is stored without that first axis.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ namespace oncilla {
 
 // MatrixDiagPart(x, *k, padding): the band k (one number, or lower and upper).
 // MatrixDiag(diagonals, *k, *rows, *columns, padding): matrices of padding with this band; a size
-// of -1 is what the band needs at least, or makes the matrix square.
+// of -1 is the least that the band needs, or makes the matrix square.
 // MatrixSetDiag(x, diagonals, *k): x with its band replaced.
 struct DiagonalAttrs {
   // Alignment of the diagonals above the main one, then of those below it.
@@ -27,11 +27,11 @@ struct Band {
   bool left_above = false, left_below = true;
 
   int64_t count() const { return upper - lower + 1; }
-  // How many elements diagonal k has, and where they begin in its stored row.
+  // The length of diagonal k, and the index in its stored row at which it begins.
   int64_t Length(int64_t k) const;
   int64_t Begin(int64_t k) const;
 };
-// InvalidArgument when the band does not lie in a matrix of these sizes.
+// InvalidArgument when the band does not fit into a matrix of these sizes.
 Result<Band> BandOf(const DiagonalAttrs& attrs, const std::vector<int64_t>& k, int64_t rows,
                     int64_t columns);
 // The sizes of MatrixDiag's matrix, {rows, columns}, from the length of the stored diagonals.

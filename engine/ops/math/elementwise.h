@@ -1,5 +1,5 @@
-// The elementwise family: rows of one table of expressions (elementwise_table.inc), and what
-// inference, kernels and fusion read out of it.
+// The elementwise family: rows of one table of expressions (elementwise_table.inc), from which
+// inference, kernels and fusion are derived.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace oncilla {
 
-// The classes of types an expression is written for.
+// The classes of dtypes that an expression may support.
 enum class ElementClass : uint8_t { kFloat, kInteger, kBool };
 ElementClass ClassOf(DType dtype);
 
@@ -22,7 +22,7 @@ enum ElementwiseFlags : uint8_t {
   kOptionalBounds = 16  // y and z may be absent: the lowest and the highest number
 };
 
-// Attributes of a row: up to two numbers or flags, or the one flag that picks the next row.
+// Attributes of a row: up to two numbers or flags, or one flag that selects the next row.
 struct ElementwiseParams {
   int count = 0;
   bool flags = false;
@@ -58,10 +58,10 @@ struct ElementwiseCall {
 };
 Result<ElementwiseCall> ReadElementwise(const ElementwiseRow& row, const AttrMap& attrs);
 
-// The dtype of the result, or a refusal. kInvalid stands for an absent input.
+// The dtype of the result, or a refusal. kInvalid is used for an absent input.
 Result<DType> ResultOf(const ElementwiseCall& call, std::span<const DType> in);
 
-// A parameter as a tensor of this dtype knows it: a number of that type, or at least a float.
+// A parameter rounded to this dtype, at least to float.
 double ParameterAs(DType dtype, double value);
 
 struct CastAttrs {
@@ -69,7 +69,7 @@ struct CastAttrs {
   void Fields(auto&& field) { field("to", to); }
 };
 
-// What such an op's first input may be.
+// The dtypes that the first input of such an op may have.
 DTypeSet FirstDTypes(const OpDef& op);
 
 }  // namespace oncilla

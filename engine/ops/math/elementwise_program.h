@@ -3,10 +3,10 @@
 // Its attribute `program` is a list of steps, one text each, in the order of evaluation:
 //   FusedElementwise(a, b) {program=[Mul 0 1, LeakyRelu alpha=0.2 t0, Add t1 #0.5]}
 // "0" is input 0, "t0" the result of step 0, "#0.5" a number of the other operands' dtype, "-" an
-// operand that is not given. The last step's result is the output; every input and every other step
-// is used. Each step computes what its op would alone, and has that op's dtype; so fusing never
-// changes a value in plain code. Fast code, on every device, may keep 16-bit results in fp32 between
-// steps; what a Cast gives is rounded.
+// absent operand. The last step's result is the output; every input and every other step is used.
+// Each step computes the same as its op alone, and has that op's dtype; so fusing never changes a
+// value in plain code. Fast code, on every device, may keep 16-bit results in fp32 between steps;
+// the result of a Cast is rounded.
 #pragma once
 
 #include <span>
@@ -35,23 +35,23 @@ struct ElementwiseOperand {
 struct ElementwiseStep {
   ElementwiseCall call;
   std::vector<ElementwiseOperand> operands;
-  DType compute = DType::kInvalid;  // what the expression is computed for (not x's of Where)
+  DType compute = DType::kInvalid;  // the dtype of the expression (for Where not x's)
   DType dtype = DType::kInvalid;    // of the result
 };
-// "LeakyRelu alpha=0.2 t0", which ParseProgram reads back; values as exact as needed.
+// "LeakyRelu alpha=0.2 t0", which ParseProgram accepts; numbers have as many digits as needed.
 std::string ToString(const ElementwiseStep& step);
 
 struct ElementwiseProgram {
   std::vector<ElementwiseStep> steps;
 };
 
-// Checks everything: names, attributes, operands, dtypes, that nothing is unused.
+// Checks names, attributes, operands and dtypes, and that nothing is unused.
 Result<ElementwiseProgram> ParseProgram(std::span<const std::string> program,
                                         std::span<const DType> inputs);
-// One op alone. kInvalid stands for an absent input.
+// A program of one op. kInvalid is used for an absent input.
 Result<ElementwiseProgram> SingleStep(const ElementwiseCall& call, std::span<const DType> inputs);
 
-// The program of a node that is FusedElementwise or has a row of the table.
+// The program of a node that is a FusedElementwise or an op of the table.
 Result<ElementwiseProgram> ProgramOf(const NodeView& node);
 
 }  // namespace oncilla

@@ -9,8 +9,8 @@ namespace oncilla {
 
 // a[.., M, K] times b[.., K, N] with NumPy's rules: batch axes broadcast; a vector a is a row and a
 // vector b a column, whose axis is then left out of the result. transpose_a and transpose_b say
-// that the last two axes are stored swapped (they mean nothing for vectors).
-// y = activation(a b + bias[N]? + residual (like y)?); integers wrap around and take only none,
+// that the last two axes are stored swapped (they are ignored for vectors).
+// y = activation(a b + bias[N]? + residual (like y)?); integers wrap around and accept only none,
 // relu and relu6.
 struct MatMulAttrs {
   bool transpose_a = false;
@@ -23,12 +23,12 @@ struct MatMulAttrs {
   }
 };
 
-// The shape of a b; unranked where one operand is. Integer products have the same rules.
+// The shape of a b; unranked if an operand is. Integer products have the same rules.
 Result<PartialShape> MatMulShape(const MatMulAttrs& attrs, const Fact& a, const Fact& b);
-// Whether a bias fits to the columns of `shape`, the product with b.
+// Checks that a bias fits the columns of `shape`, the product with b.
 Status CheckProductBias(const Fact& bias, const Fact& b, const PartialShape& shape);
 
-// The product as `batch` equal products of two matrices. Steps are in elements; matrix i of an
+// The product as `batch` equal products of two matrices. Strides are in elements; matrix i of an
 // operand starts at BatchOffset().
 struct MatMulGeometry {
   int64_t batch = 1, m = 1, n = 1, k = 1;

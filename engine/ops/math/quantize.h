@@ -1,5 +1,5 @@
 // Attributes of quantisation: by scale and zero point, and by TensorFlow's rules, which start from
-// the range of the numbers. Ranges are single, or one for each place along `axis`.
+// the range of the numbers. There is one range, or one per index along `axis`.
 #pragma once
 
 #include <span>
@@ -8,15 +8,15 @@
 
 namespace oncilla {
 
-// QuantizeLinear(x, scale, zero_point?) -> y of type `to`: x / scale in `precision`, to integers
-// rounded half to even, zero_point added, cut to the range of `to` (a NaN becomes the zero of
-// `to`). Scale and zero point hold one number; or one for each place along `axis`; or, with a
-// block_size, one for each block of so many places along it, and then have the rank of x.
+// QuantizeLinear(x, scale, zero_point?) -> y of type `to`: x / scale in `precision`, for integers
+// rounded half to even, plus zero_point, saturated to the range of `to` (a NaN becomes the zero of
+// `to`). Scale and zero point are one number; or one per index along `axis`; or, with a block_size,
+// one for each block of that many indices along it, and then have the rank of x.
 struct QuantizeLinearAttrs {
   int64_t axis = 1;
   int64_t block_size = 0;
   DType to = DType::kU8;
-  bool saturate = true;  // of floats of 8 bits: to the largest number, not to infinity or NaN
+  bool saturate = true;  // floats of 8 bits: to the largest number, not to infinity or NaN
   DType precision = DType::kF32;
   void Fields(auto&& field) {
     field("axis", axis);
@@ -39,11 +39,11 @@ struct DequantizeLinearAttrs {
   }
 };
 
-// CastStored(x) -> x as type `to`, of which at least one only stores numbers (dtype.h). To floats
-// of 8 and 4 bits numbers are rounded to nearest even, and what is too large becomes the largest
-// number, or with saturate=false an infinity or NaN where the type has one. f8e8m0 is rounded to a
-// power of two: up, down or nearest. To integers numbers are cut towards zero; of fewer than 8 bits
-// the lowest bits are kept.
+// CastStored(x) -> x as type `to`; at least one of both types only stores numbers (dtype.h).
+// Numbers are rounded to nearest even for floats of 8 and 4 bits; too large ones become the largest
+// number, or with saturate=false an infinity or NaN if the type has one. f8e8m0 is rounded to a
+// power of two: up, down or nearest. For integers numbers are truncated towards zero; for those of
+// fewer than 8 bits only the lowest bits are kept.
 struct CastStoredAttrs {
   DType to = DType::kInvalid;
   bool saturate = true;
@@ -55,8 +55,8 @@ struct CastStoredAttrs {
   }
 };
 
-// Which number of a scale or zero point goes with an element of x, x being [outer, places, inner]
-// around the axis: outer * o + place * (j / block) + inner * i.
+// The index of the scale or zero point for an element (o, j, i) of x, where x is [outer, places,
+// inner] around the axis: outer * o + place * (j / block) + inner * i.
 struct ParameterSteps {
   int64_t outer = 0, place = 0, inner = 0, block = 1;
 };
@@ -64,16 +64,16 @@ struct ParameterPlaces {
   int64_t outer = 1, places = 1, inner = 1;  // of x
   ParameterSteps steps;
 };
-// InvalidArgument where the shapes do not fit.
+// InvalidArgument when the shapes do not fit.
 Result<ParameterPlaces> PlacesOf(const Shape& x, const Shape& parameter, int64_t axis,
                                  int64_t block_size);
 
-// QuantizeRange(x f32, least, most) -> y of type `to`, and the range that y really has.
-// min_combined: the range over all steps; min_first: with zero on a step; scaled: by one factor.
+// QuantizeRange(x f32, least, most) -> y of type `to`, and the actual range of y. min_combined: the
+// range is divided into all steps; min_first: zero is on a step; scaled: only by a factor.
 struct QuantizeRangeAttrs {
   std::string mode = "min_combined";
   DType to = DType::kU8;
-  bool half_to_even = false;  // of scaled; else away from zero
+  bool half_to_even = false;  // for scaled; else away from zero
   bool narrow = false;        // without the lowest number
   int64_t axis = -1;          // -1: one range
   double least_range = 0.01;  // what the range is widened to, times its size where that is above 1
@@ -99,8 +99,8 @@ struct DequantizeRangeAttrs {
   }
 };
 
-// RoundToSteps(x, least?, most?) -> y like x: cut to the range and rounded to steps of bits, zero
-// being one; without a range to that of x itself.
+// RoundToSteps(x, least?, most?) -> y like x: clipped to the range and rounded to 2^bits steps, of
+// which one is zero; without a range, that of x itself is used.
 struct RoundToStepsAttrs {
   int64_t bits = 8;
   bool is_signed = true;

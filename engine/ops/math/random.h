@@ -1,10 +1,10 @@
-// Attributes of ops that make random numbers with the Philox generator (4 x 32 bits, 10 rounds), in
-// the order in which TensorFlow's CPU kernels do, or with the Mersenne twister as NumPy does, to
-// the last bit.
+// Attributes of ops that generate random numbers with the Philox generator (4 x 32 bits, 10
+// rounds), in the order of TensorFlow's CPU kernels, or with the Mersenne twister as in NumPy, bit
+// for bit.
 //
 // A Philox generator is a key and a counter of 128 bits; each step of the counter gives four
-// numbers of 32 bits. Ops named after their `key` compute the same for the same inputs. Those with
-// seeds go on from run to run, where the last one ended; both seeds zero mean any start.
+// numbers of 32 bits. Ops with a `key` input give the same results for the same inputs. Ops with
+// seeds continue from run to run; two zero seeds mean an arbitrary start.
 #pragma once
 
 #include <span>
@@ -13,11 +13,12 @@
 
 namespace oncilla {
 
-// RandomKey(seed[2]) -> key u64[1], counter u64[2]: scrambled, so that near seeds differ.
+// RandomKey(seed[2]) -> key u64[1], counter u64[2]: scrambled, so that similar seeds give unrelated
+// keys.
 
 // RandomNumbers(*shape, key u64[1], counter u64[2], low[]?, high[]?) and RandomStream(*shape, low?,
-// high?). uniform: [0, 1); uniform_int: [low, high); full_int: any; truncated_normal: within two
-// deviations.
+// high?). uniform: [0, 1); uniform_int: [low, high); full_int: the type's full range;
+// truncated_normal: within two standard deviations.
 struct RandomAttrs {
   std::string distribution = "uniform";  // normal, truncated_normal, uniform_int, full_int
   DType to = DType::kF32;
@@ -30,7 +31,7 @@ struct RandomAttrs {
   }
 };
 
-// ShuffleRows(x, key, counter) and ShuffleStream(x): the slices along the first axis in another
+// ShuffleRows(x, key, counter) and ShuffleStream(x): the slices along the first axis in random
 // order.
 struct ShuffleAttrs {
   int64_t seed = 0, seed2 = 0;
@@ -40,8 +41,8 @@ struct ShuffleAttrs {
   }
 };
 
-// SampleClasses(logits[N, classes], *count, key, counter) and SampleStream(logits, *count) ->
-// [N, count]: classes, as likely as exp(logits) says.
+// SampleClasses(logits[N, classes], *count, key, counter) and SampleStream(logits, *count) -> [N,
+// count]: classes with probabilities proportional to exp(logits).
 struct SampleAttrs {
   DType to = DType::kI64;
   int64_t seed = 0, seed2 = 0;  // of SampleStream
@@ -53,7 +54,7 @@ struct SampleAttrs {
 };
 
 // MersenneStream(*shape) -> f64: NumPy's RandomState(seed): uniform: rand; normal: randn.
-// BernoulliStream(chance) -> bool: its binomial(1, chance). Both go on from run to run.
+// BernoulliStream(chance) -> bool: its binomial(1, chance). Both continue from run to run.
 struct MersenneAttrs {
   std::string distribution = "uniform";  // normal
   int64_t seed = 0;                      // of 32 bits

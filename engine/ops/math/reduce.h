@@ -7,8 +7,8 @@
 
 namespace oncilla {
 
-// Inputs of every Reduce op: x, axes? (plan input). No axes, absent or empty, mean all of them;
-// with empty_axes_is_all=false none, and each element is a set of its own.
+// Inputs of every Reduce op: x, axes? (plan input). Without axes, or with none listed, all axes are
+// reduced; with empty_axes_is_all=false none, and each element is reduced by itself.
 struct ReduceAttrs {
   bool keep_dims = false;
   bool empty_axes_is_all = true;
@@ -18,9 +18,9 @@ struct ReduceAttrs {
   }
 };
 
-// The place of the largest or smallest element; of equal ones the first, or the last. NaN is both;
-// with `skip_nan` (TensorFlow's rule) it is chosen no more than an infinity of the wrong sign is:
-// both count as the least or most finite number.
+// The index of the largest or smallest element; among equal ones the first, or the last. NaN is
+// both largest and smallest; with `skip_nan` (TensorFlow's rule) NaN is no better than an infinity
+// of the wrong sign: both count as the smallest or largest finite number.
 struct ArgAttrs {
   int64_t axis = 0;
   bool keep_dims = false;
@@ -46,8 +46,8 @@ struct CumulativeAttrs {
   }
 };
 
-// Inputs: x, k (plan input, one element). Of equal elements the one with the lower index comes
-// first; NaN counts as larger than any number. Without `sorted` any order is right.
+// Inputs: x, k (plan input, one element). Among equal elements the one with the lower index comes
+// first; NaN counts as larger than any number. Without `sorted` any order is valid.
 struct TopKAttrs {
   int64_t axis = -1;
   bool largest = true;
@@ -64,8 +64,8 @@ struct TopKAttrs {
 // The axes that a Reduce op reduces, sorted. The value of `axes` must be known.
 Result<std::vector<int>> ReducedAxes(const ReduceAttrs& attrs, const Fact* axes, int rank);
 
-// A reduction as two nests of loops over a dense input: outputs in order, and the elements of one
-// output. Adjacent axes of a kind are merged; an empty list is one element.
+// A reduction as two loop nests over a dense input: over outputs in order, and over the elements of
+// one output. Adjacent axes of one kind are merged; an empty list is one element.
 struct ReduceLoops {
   struct Axis {
     int64_t size, stride;

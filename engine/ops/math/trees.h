@@ -1,4 +1,4 @@
-// Attributes of tree ensembles: decision trees whose leaves add up.
+// Attributes of tree ensembles: decision trees whose leaves are combined.
 #pragma once
 
 #include <span>
@@ -7,19 +7,19 @@
 
 namespace oncilla {
 
-// x[N, F] -> y[N, targets]: in each tree a row of x goes from the root to a leaf, and the weights
-// of the leaves reached are put together by target. Sums are in double; no leaf of a target gives
-// 0.
+// x[N, F] -> y[N, targets]: in each tree a row of x descends from the root to a leaf, and the
+// weights of the leaves reached are combined by target. Sums are computed in double; a target
+// without leaves gives 0.
 //
-// Nodes are lists of one length: at node i the row goes to `yes[i]` where its feature holds, else
-// to `no[i]`; a child c >= 0 is a node, c < 0 is leaf -c - 1. A row whose feature is NaN goes to
-// `yes` where missing[i]. Tests: le, lt, ge, gt, eq, ne against value[i], or `in` the set of values
-// members[sets[i]] .. members[sets[i + 1]] (sets is empty where no node asks).
+// Nodes are lists of one length: at node i the row continues at `yes[i]` if its feature passes the
+// test, else at `no[i]`; a child c >= 0 is a node, c < 0 is leaf -c - 1. A row whose feature is NaN
+// continues at `yes` if missing[i]. Tests: le, lt, ge, gt, eq, ne against value[i], or `in` the set
+// of values members[sets[i]] .. members[sets[i + 1]] (sets is empty if no node uses it).
 // Leaf i has the entries starts[i] .. starts[i + 1] of `target` and `weight`.
 struct TreeEnsembleAttrs {
   int64_t targets = 1;
   std::string combine = "sum";  // sum, mean, min, max
-  std::vector<int64_t> roots;   // a node or leaf each, as children are
+  std::vector<int64_t> roots;   // each a node or a leaf, as for children
   std::vector<std::string> test;
   std::vector<int64_t> feature, yes, no, missing;
   std::vector<double> value;
@@ -45,8 +45,8 @@ struct TreeEnsembleAttrs {
   }
 };
 
-// InvalidArgument for lists that do not fit each other, children that lead nowhere or in a circle:
-// a child must stand behind its parent.
+// InvalidArgument for lists that do not fit each other, and children that are out of range or form
+// a cycle: a child must come after its parent.
 Status CheckTrees(const TreeEnsembleAttrs& attrs);
 
 }  // namespace oncilla

@@ -1,5 +1,5 @@
-// Attributes of random numbers whose distribution has parameters as tensors, after TensorFlow's
-// stateless ops, number by number.
+// Attributes of random numbers whose distribution has tensors as parameters; they equal those of
+// TensorFlow's stateless ops.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace oncilla {
 
-// SampleDistribution(*shape, key u64[1], counter u64[2], parameters..): the parameters have the
-// shape that `shape` ends on. gamma: its alpha; poisson: its rate; binomial: how many trials and
-// how likely each is, which broadcast.
+// SampleDistribution(*shape, key u64[1], counter u64[2], parameters..): `shape` ends with the shape
+// of the parameters. gamma: alpha; poisson: rate; binomial: number of trials and probability, which
+// broadcast.
 struct SampleDistributionAttrs {
   std::string distribution = "gamma";
   DType to = DType::kF32;

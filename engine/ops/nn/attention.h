@@ -13,20 +13,20 @@ namespace oncilla {
 // q, k, v, mask?, lengths[B]?, starts[B]?, sink[heads]? -> y: for each of B samples, of `heads`
 // heads and L queries, softmax(cap(q k^T * scale) + mask) v over S keys.
 //
-// q is [B, heads, L, size] or [B, L, columns], where head h has `size` columns from
-// columns[0] + h * size on; k and v are the same with kv_heads heads, S rows, columns[1] and
-// columns[2], and value_size for v. Heads of queries share those of keys in runs of
-// heads / kv_heads. y is [B, heads, L, value_size], or `joined` [B, L, heads * value_size].
+// q is [B, heads, L, size] or [B, L, columns], where head h has the `size` columns from columns[0]
+// + h * size on; k and v are the same with kv_heads heads, S rows, columns[1] and columns[2], and
+// value_size for v. Each head of k and v serves heads / kv_heads consecutive heads of q. y is [B,
+// heads, L, value_size], or if `joined` [B, L, heads * value_size].
 //
-// mask has rank 4 and broadcasts to [B, heads, L, S]. The query of row i stands at place i, at
-// i + starts[b] with starts, or with from_end at i + n - L, where n is the number of keys. It sees
-// keys j < lengths[b] (all of them without lengths) in [place - left, place + right], where -1 is
-// without bound: right = 0 is causal. What it does not see is not read. A sink is the score of one
-// more key, which has no value. A query whose keys are all unseen, or at minus infinity by the
-// mask, gives zeros with zero_blind, else NaN.
+// mask has rank 4 and broadcasts to [B, heads, L, S]. The position of the query in row i is i, or i
+// + starts[b] with starts, or with from_end i + n - L, where n is the number of keys. It sees keys
+// j < lengths[b] (all of them without lengths) in [position - left, position + right], where -1
+// means unbounded: right = 0 is causal. Keys that it does not see are not read. A sink is the score
+// of one more key, which has no value. A query that sees no key, or only keys that the mask sets to
+// minus infinity, gives zeros with zero_blind, else NaN.
 struct AttentionAttrs {
-  int64_t heads = 0, kv_heads = 0;   // 0: as axis 1 of q (k) has; kv_heads of columns: as heads
-  int64_t size = 0, value_size = 0;  // 0: as the rows have; needed where columns are left over
+  int64_t heads = 0, kv_heads = 0;   // 0: from axis 1 of q (k); with columns kv_heads 0: as heads
+  int64_t size = 0, value_size = 0;  // 0: from the size of rows; required if columns are left over
   std::vector<int64_t> columns;      // where q, k and v begin in their rows; empty: at 0
   double scale = 0;                  // 0: 1 / sqrt(size)
   double softcap = 0;                // c > 0: scores become c * tanh(score / c)
@@ -50,7 +50,7 @@ struct AttentionAttrs {
   }
 };
 
-// Inputs by place.
+// Inputs by index.
 struct AttentionInput {
   enum : size_t { kQuery, kKey, kValue, kMask, kLengths, kStarts, kSink };
 };
@@ -61,7 +61,7 @@ struct KeyRange {
 };
 
 struct AttentionGeometry {
-  // Where element 0 of a row stands: at + sample * batch + head * head + row * row, in elements.
+  // The offset of element 0 of a row: at + sample * batch + head * head + row * row, in elements.
   struct Steps {
     int64_t at = 0, batch = 0, head = 0, row = 0;
     int64_t Offset(int64_t b, int64_t h, int64_t r) const {
@@ -76,8 +76,8 @@ struct AttentionGeometry {
   bool from_end = false;
 
   int64_t group() const { return heads / kv_heads; }
-  // What the query in `row` sees: of `length` keys that are there, from `start` on (0 without
-  // starts). Numbers from outside may be anything.
+  // The keys that the query in `row` sees, if `length` keys exist and queries start at `start` (0
+  // without starts). Both numbers come from data and may be anything.
   KeyRange Seen(int64_t row, int64_t length, int64_t start) const {
     constexpr int64_t kFar = int64_t{1} << 40;
     const int64_t there = std::clamp<int64_t>(length, 0, keys);
@@ -91,7 +91,7 @@ struct AttentionGeometry {
   }
 };
 
-// For a node that passed inference with all sizes known. Sizes of zero are possible.
+// For a node that passed inference with all sizes known. Sizes may be zero.
 AttentionGeometry GeometryOf(const AttentionAttrs& attrs, std::span<const Fact> in);
 
 }  // namespace oncilla

@@ -1,12 +1,12 @@
-// Attributes of ops on sound by TensorFlow's rules: WAV files, spectrograms, cepstra.
+// Attributes of audio ops by TensorFlow's rules: WAV files, spectrograms, cepstra.
 #pragma once
 
 #include "engine/ops/op_def.h"
 
 namespace oncilla {
 
-// DecodeWav(file[]) -> f32[samples, channels] in [-1, 1), the samples a second i32[]. -1: as many
-// as the file has; the last channel is repeated, missing samples are zero.
+// DecodeWav(file[]) -> f32[samples, channels] in [-1, 1), the sample rate i32[]. -1: as many as the
+// file has; the last channel is repeated, missing samples are zero.
 struct DecodeWavAttrs {
   int64_t channels = -1, samples = -1;
   void Fields(auto&& field) {
@@ -15,11 +15,11 @@ struct DecodeWavAttrs {
   }
 };
 
-// EncodeWav(x f32[samples, channels], rate i32[]) -> the file, 16 bits a sample.
+// EncodeWav(x f32[samples, channels], rate i32[]) -> the file, 16 bits per sample.
 
-// Spectrogram(x f32[samples, channels]) -> [channels, frames, bins]: the size of each frequency in
-// each window of so many samples, weighted by Hann's window (periodic), padded with zeros to a
-// power of two of 2 (bins - 1) points.
+// Spectrogram(x f32[samples, channels]) -> [channels, frames, bins]: the magnitude of each
+// frequency in windows of `window` samples, weighted by a (periodic) Hann window, padded with zeros
+// to a power of two of 2 (bins - 1) points.
 struct SpectrogramAttrs {
   int64_t window = 2, stride = 1;
   bool squared = false;
@@ -30,9 +30,9 @@ struct SpectrogramAttrs {
   }
 };
 
-// Mfcc(x f32[channels, frames, bins], rate i32[]) -> [channels, frames, coefficients] of squared
-// sizes: the cosine transform of the logarithm of sums under triangles, which stand at equal steps
-// of mel between the two frequencies.
+// Mfcc(x f32[channels, frames, bins], rate i32[]) -> [channels, frames, coefficients] from squared
+// magnitudes: the cosine transform of the logarithms of sums weighted by triangles that are equally
+// spaced in mel between the two frequencies.
 struct MfccAttrs {
   double upper = 4000, lower = 20;  // hertz
   int64_t bands = 40, coefficients = 13;
@@ -44,7 +44,7 @@ struct MfccAttrs {
   }
 };
 
-// The points of a window's transform.
+// The number of points of a window's transform.
 inline int64_t SpectrumPoints(int64_t window) {
   int64_t points = 1;
   while (points < window) points *= 2;

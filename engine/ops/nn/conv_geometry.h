@@ -1,8 +1,8 @@
-// The geometry of sliding windows: which inputs an output of Conv, ConvTranspose or a pool sees.
+// The geometry of sliding windows: which inputs an output of Conv, ConvTranspose or a pool reads.
 //
-// One place for padding modes and output sizes, used by inference and by every backend's kernels.
-// Kernels get a geometry of exactly three spatial axes (depth, height, width); axes that a node
-// lacks stand in front and have size one.
+// The only implementation of padding modes and output sizes, used by inference and by every
+// backend's kernels. Kernels get a geometry of exactly three spatial axes (depth, height, width);
+// axes that a node lacks come first and have size one.
 #pragma once
 
 #include <algorithm>
@@ -19,27 +19,27 @@ inline constexpr int kMaxSpatial = 3;
 
 enum class AutoPad : uint8_t { kExplicit, kValid, kSameUpper, kSameLower };
 
-// What attributes say about windows, checked, with defaults filled in. Index: spatial axis.
+// The windows as attributes describe them, checked, with defaults filled in. Index: spatial axis.
 struct WindowSpec {
   int spatial = 0;
   AutoPad auto_pad = AutoPad::kExplicit;
-  bool ceil = false;  // pools: count a last window that hangs over the end
+  bool ceil = false;  // pools: count a last window that extends beyond the end
   std::array<int64_t, kMaxSpatial> stride{1, 1, 1}, dilation{1, 1, 1};
   std::array<int64_t, kMaxSpatial> pad_begin{0, 0, 0}, pad_end{0, 0, 0};
 };
 
 // Empty lists mean ones and zeros; `pads` is all begins, then all ends. `auto_pad` is explicit,
-// valid, same_upper or same_lower; pads belong to explicit only.
+// valid, same_upper or same_lower; pads are allowed with explicit only.
 Result<WindowSpec> MakeWindowSpec(int spatial, std::span<const int64_t> strides,
                                   std::span<const int64_t> dilations, std::span<const int64_t> pads,
                                   std::string_view auto_pad);
 
-// One axis, all sizes settled: output o sees inputs o * stride - pad_begin + k * dilation for k in
+// One axis, all sizes known: output o reads inputs o * stride - pad_begin + k * dilation for k in
 // [0, kernel), as far as they lie in [0, in).
 struct WindowAxis {
   int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, pad_begin = 0, pad_end = 0;
   int64_t extent() const { return (kernel - 1) * dilation + 1; }
-  // The first input of window o; negative inside the padding.
+  // The first input of window o; negative within the padding.
   int64_t start(int64_t o) const { return o * stride - pad_begin; }
   // The taps [begin, end) of window o that lie in the input.
   struct Taps {
@@ -53,20 +53,21 @@ struct WindowAxis {
   friend bool operator==(const WindowAxis&, const WindowAxis&) = default;
 };
 
-// Conv and pools. With "same", the output size is ceil(in / stride) and an odd padding has its
-// larger part at the end (upper) or at the beginning (lower). A window that does not fit once gives
-// no output when less than two strides are missing, and is refused when more are (TensorFlow).
+// For Conv and pools. With "same", the output size is ceil(in / stride) and an odd padding has its
+// larger part at the end (upper) or at the beginning (lower). If not even one window fits, there is
+// no output when less than two strides are missing, and an error when more are (TensorFlow).
 Result<WindowAxis> SlideAxis(const WindowSpec& spec, int axis, int64_t in, int64_t kernel);
 
-// ConvTranspose: the axis of the convolution that it transposes. `small` is the size of its input
-// (the `out` of the result), the result's `in` is its output size. `asked` < 0: no size asked for.
-// Rules of ONNX, which contain TensorFlow's: a size that is asked for decides the padding of "same"
-// and must be one that slides to `small` under explicit or valid padding.
+// For ConvTranspose: the axis of the convolution that it transposes. `small` is the size of its
+// input (the `out` of the result); its output size is the result's `in`. `asked` is the requested
+// output size, < 0 for none. ONNX's rules, which include TensorFlow's: a requested size determines
+// the padding of "same", and under explicit or valid padding must be one that a convolution maps to
+// `small`.
 Result<WindowAxis> SpreadAxis(const WindowSpec& spec, int axis, int64_t small, int64_t kernel,
                               int64_t output_pad, int64_t asked);
 
-// The output size of SlideAxis or SpreadAxis from partly known sizes; a size that does not change
-// keeps its name.
+// The output size of SlideAxis or SpreadAxis from partly known sizes; an unchanged size keeps its
+// name.
 Result<Dim> SlideDim(const WindowSpec& spec, int axis, const Dim& in, const Dim& kernel);
 Result<Dim> SpreadDim(const WindowSpec& spec, int axis, const Dim& small, const Dim& kernel,
                       int64_t output_pad, const Dim& asked);

@@ -1,5 +1,5 @@
-// Attributes and geometry of convolutions that are fused with what stands before or behind them.
-// Passes make these ops where a device has them; importers do not.
+// Attributes and geometry of convolutions that are fused with preceding or following ops. Passes
+// create these ops if a device supports them; importers do not.
 #pragma once
 
 #include "engine/ops/nn/conv.h"
@@ -7,17 +7,17 @@
 namespace oncilla {
 
 // Conv of x times gate[N, 1.., Cin]: x, filter, bias?, residual?, gate -> y. The gate is a factor
-// for each channel of each sample, as squeeze-and-excitation has it.
+// for each channel of each sample, as in squeeze-and-excitation.
 struct GatedConvInput {
   enum : size_t { kX, kFilter, kBias, kResidual, kGate };
 };
 
-// Three convolutions of pictures in one: x[N, H, W, Cin], expand[h, w, Cin, C]?, its bias[C]?,
+// Three convolutions of images in one: x[N, H, W, Cin], expand[h, w, Cin, C]?, its bias[C]?,
 // depthwise[kh, kw, 1, C], its bias[C]?, project[1, 1, C, Cout]?, its bias[Cout]?, residual (like
 // y)? -> y = activation(project(depthwise_activation(depthwise(expand_activation(expand(x))))) +
-// residual). Each sum has its bias. What is absent is left out: without expand, the filters of
-// `depthwise` go over x; without project, what they give is y. Then `mean` adds a second result,
-// the mean of y over its pixels, [N, 1, 1, C].
+// residual). Each sum includes its bias. Absent parts are left out: without expand, the filters of
+// `depthwise` are applied to x; without project, their result is y. Then `mean` adds a second
+// result, the mean of y over its pixels, [N, 1, 1, C].
 struct InvertedResidualAttrs {
   std::vector<int64_t> expand_strides, expand_dilations, expand_pads;
   std::string expand_auto_pad = "explicit", expand_activation = "none";
@@ -55,8 +55,8 @@ struct InvertedResidualInput {
   };
 };
 
-// For an InvertedResidual that passed inference with all sizes known. Without expand, its geometry
-// has no meaning.
+// For an InvertedResidual that passed inference with all sizes known. Without expand, that member
+// is unused.
 struct InvertedResidualGeometry {
   WindowGeometry expand, depthwise;
   bool expands = false;

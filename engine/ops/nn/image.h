@@ -8,12 +8,13 @@
 
 namespace oncilla {
 
-// DecodeImage(file) -> [height, width, C] of u8, u16 or f32 (0 to 1); frames first of "gif" alone.
+// DecodeImage(file) -> [height, width, C] of u8, u16 or f32 (0 to 1); "gif" alone adds a leading
+// axis of frames.
 struct DecodeImageAttrs {
-  std::string formats = "jpeg png bmp";  // those that are taken; first_gif, still_gif: one frame
-  int64_t channels = 0;                  // 0: as the file has them
+  std::string formats = "jpeg png bmp";  // the accepted ones; first_gif, still_gif: one frame
+  int64_t channels = 0;                  // 0: as in the file
   DType to = DType::kU8;
-  int64_t ratio = 1;  // of JPEG: so many times smaller, and the rest
+  int64_t ratio = 1;  // for JPEG, like the others: the factor by which it is scaled down
   bool fancy_upscaling = true, accurate_dct = false;
   void Fields(auto&& field) {
     field("formats", formats);
@@ -35,7 +36,7 @@ struct JpegShapeAttrs {
 struct EncodeImageAttrs {
   std::string format = "png";  // or jpeg
   int64_t compression = -1;    // of PNG
-  int64_t quality = 95;        // of JPEG, and the rest
+  int64_t quality = 95;        // for JPEG, like the others below
   bool progressive = false, optimize = false, chroma_downsampling = true, per_inch = true;
   int64_t x_density = 300, y_density = 300;
   std::string xmp;
@@ -53,8 +54,8 @@ struct EncodeImageAttrs {
   }
 };
 
-// CropAndResize(x, boxes[R, 4], image[R], *size[2]) -> f32[R, size, C]: boxes are parts of the
-// image; what lies outside is `outside`.
+// CropAndResize(x, boxes[R, 4], image[R], *size[2]) -> f32[R, size, C]: boxes are fractions of the
+// image; pixels beyond the image are `outside`.
 struct CropAndResizeAttrs {
   bool nearest = false;
   double outside = 0;
@@ -65,8 +66,8 @@ struct CropAndResizeAttrs {
 };
 
 // ScaleAndTranslate(x, *size[2], scale[2], translation[2]) -> f32: resampled with a kernel
-// (lanczos1, lanczos3, lanczos5, gaussian, box, triangle, keyscubic, mitchellcubic) that is widened
-// where the image shrinks, with `antialias`.
+// (lanczos1, lanczos3, lanczos5, gaussian, box, triangle, keyscubic, mitchellcubic); with
+// `antialias` it is widened where the image shrinks.
 struct ScaleAndTranslateAttrs {
   std::string kernel = "lanczos3";
   bool antialias = true;
@@ -87,11 +88,11 @@ struct ProjectImageAttrs {
   }
 };
 
-// ExtractGlimpse(x, *size[2], offsets[N, 2]) -> [N, size, C]: windows, zero beyond the image;
-// with `random` a window that reaches beyond it fails the run.
+// ExtractGlimpse(x, *size[2], offsets[N, 2]) -> [N, size, C]: windows, zero beyond the image; with
+// `random` a window that extends beyond it fails the run.
 struct ExtractGlimpseAttrs {
   bool centered = true, normalized = true, random = false;
-  bool second = false;  // ExtractGlimpseV2's rules, in which offsets may be those of a corner
+  bool second = false;  // ExtractGlimpseV2's rules, where offsets may be of a corner
   void Fields(auto&& field) {
     field("centered", centered);
     field("normalized", normalized);
@@ -100,13 +101,13 @@ struct ExtractGlimpseAttrs {
   }
 };
 
-// DrawBoxes(x, boxes[N, R, 4], colors[K, C']?) -> y like x: frames one pixel wide, box i in color
-// i mod K. Without colors, ten of TensorFlow's.
+// DrawBoxes(x, boxes[N, R, 4], colors[K, C']?) -> y like x: frames one pixel wide, box i in color i
+// mod K. Without colors, TensorFlow's ten colors are used.
 
-// SelectBoxes(boxes[n, 4], scores[n], *max, iou, score, sigma) -> which i32[m], their scores, how
-// many i32[]: best ones first, without those that overlap a better one by more than iou or whose
-// score is not above `score`. sigma > 0 lowers scores by overlap instead. `overlaps`: boxes is
-// [n, n] of them. `pad`: m is max, filled with zeros.
+// SelectBoxes(boxes[n, 4], scores[n], *max, iou, score, sigma) -> indices i32[m], their scores,
+// count i32[]: best ones first, without those that overlap a better one by more than iou or whose
+// score is not above `score`. sigma > 0 lowers scores by overlap instead. `overlaps`: boxes is a
+// matrix [n, n] of overlaps. `pad`: m is max, filled with zeros.
 struct SelectBoxesAttrs {
   bool overlaps = false;
   bool pad = false;
@@ -117,8 +118,8 @@ struct SelectBoxesAttrs {
 };
 
 // SelectBoxesByClass(boxes[N, n, 1 or classes, 4], scores[N, n, classes], *per_class, *total, iou,
-// score) -> boxes[N, m, 4], scores[N, m], classes[N, m] as numbers of f32, how many i32[N]; m is
-// total, or with `pad_per_class` at most per_class of each class. Boxes end at 0 and 1 with `clip`.
+// score) -> boxes[N, m, 4], scores[N, m], classes[N, m] as f32, counts i32[N]; m is total, or with
+// `pad_per_class` at most per_class for each class. `clip` clips boxes to [0, 1].
 struct SelectBoxesByClassAttrs {
   bool pad_per_class = false;
   bool clip = true;

@@ -1,8 +1,8 @@
 // Exact arithmetic on quantised tensors: convolutions and matrix products of 8- and 16-bit integers
-// with integer sums, and the step from sums to integers of another scale.
+// with integer sums, and the conversion of sums to integers of another scale.
 //
-// An integer q stands for the real number scale * (q - zero point). These ops know zero points,
-// which they subtract, and leave scales to Requantize.
+// An integer q represents the real number scale * (q - zero point). These ops subtract zero points,
+// and leave scales to Requantize.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,11 @@ namespace oncilla {
 
 struct RequantizeAttrs;
 
-// What becomes of the sums of a product in the same step: nothing, or what a Requantize of the mode
-// `requantize` (float or fixed) makes of them, with a factor for all or one for each place of the
-// last axis; its inputs follow the product's: scale, zero?, shift?. Or, with `real`, the real
-// numbers float(sum) * scale + term, with both steps rounded: `to` is f32 then, and scale and
-// term?, both f32, follow the product's inputs, each one number or one for each place of the last
-// axis.
+// What a product does with its sums: nothing, or the same as a Requantize of mode `requantize`
+// (float or fixed), with one factor or one per index of the last axis; its inputs follow the
+// product's: scale, zero?, shift?. Or, with `real`, it computes the real numbers float(sum) * scale
+// + term, rounding after each operation: then `to` is f32, and scale and term?, both f32, follow
+// the product's inputs, each one number or one per index of the last axis.
 struct IntegerEpilogue {
   std::string requantize = "none";
   DType to = DType::kI8;
@@ -35,14 +34,14 @@ struct IntegerEpilogue {
   bool none() const { return requantize == "none"; }
   bool real() const { return requantize == "real"; }
 };
-// Of an epilogue that is not `real`.
+// For an epilogue that is not `real`.
 RequantizeAttrs AsRequantize(const IntegerEpilogue& epilogue);
 
 // x[N, spatial.., Cin], filter[spatial.., Cin/groups, Cout], x_zero?, filter_zero?, bias[Cout]?,
 // epilogue's.. -> the sums of (x - x_zero) * (filter - filter_zero), plus bias. x is u8, i8 or i16,
-// the filter u8 or i8; a zero point has the type of its operand and is one number, the filter's
-// also one for each output channel. Padding adds nothing: it stands for the real number 0. Sums are
-// of the bias's type, i32 or i64, without one i64 for i16 and else i32; they wrap around.
+// the filter u8 or i8; a zero point has the type of its operand and is one number, the filter's may
+// also be one per output channel. Padding adds nothing: it represents the real number 0. Sums have
+// the bias's type, i32 or i64; without a bias, i64 for an x of i16 and else i32. They wrap around.
 struct ConvIntegerAttrs {
   std::vector<int64_t> strides, dilations, pads;
   std::string auto_pad = "explicit";
@@ -72,12 +71,13 @@ struct MatMulIntegerAttrs {
   }
 };
 
-// The type of a product's sums, before what an epilogue makes of them; `bias` may be absent.
+// The type of a product's sums, before an epilogue; `bias` may be absent.
 DType SumType(DType x, const Fact* bias);
 
-// x (an integer of at most 32 bits, or i64), scale, zero[to]?, shift[i32]? -> y, integers `to` of
-// another scale: y = round((x - x_zero) * factor) + zero, cut to the range of `to` and to
-// [least, most]. scale and shift are one number, or a vector with one for each place along `axis`.
+// x (an integer of at most 32 bits, or i64), scale, zero[to]?, shift[i32]? -> y, integers of type
+// `to` with another scale: y = round((x - x_zero) * factor) + zero, saturated to the range of `to`
+// and to [least, most]. scale and shift are one number, or a vector with one per index along
+// `axis`.
 //
 // mode float (ONNX Runtime's rule): scale is f32 and the factor; x - x_zero is converted to float,
 // and ties go to even. NaN becomes the least number.
@@ -107,23 +107,22 @@ struct RequantizeAttrs {
 ConvAttrs AsConv(const ConvIntegerAttrs& attrs);
 MatMulAttrs AsMatMul(const MatMulIntegerAttrs& attrs);
 
-// x of a Requantize as [outer, count, inner] around its axis; `count` is 1 where one factor is for
-// all.
+// x of a Requantize as [outer, count, inner] around its axis; `count` is 1 if there is one factor.
 struct RequantizeSpan {
   int64_t outer = 1, count = 1, inner = 1;
 };
 RequantizeSpan SpanOf(const RequantizeAttrs& attrs, const Shape& x, const Shape& scale);
 
-// What `to`, least and most leave of the integers.
+// The integers that `to`, least and most allow.
 struct IntegerRange {
   int64_t least = 0, most = 0;
 };
 IntegerRange RangeOf(const RequantizeAttrs& attrs);
 
-// Refuses shifts that mode fixed has none for, with x of the type `x`.
+// Refuses shifts that mode fixed does not support for an x of this type.
 Status CheckShifts(DType x, std::span<const int32_t> shifts);
 
-// The rules of mode fixed; every engine that reads TFLite files must round like them.
+// The rules of mode fixed; every engine that runs TFLite files must round the same way.
 inline int32_t MultiplyFixed(int32_t x, int32_t multiplier, int32_t shift) {
   const int32_t left = shift > 0 ? shift : 0, right = shift > 0 ? 0 : -shift;
   const auto wide = static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(x) << left));

@@ -56,8 +56,8 @@ struct GroupNormAttrs {
   }
 };
 
-// x / (bias + alpha / size * sum of squares of `size` neighbours along the axis)^beta; of an even
-// size one more neighbour is taken behind than before (ONNX's formula).
+// x / (bias + alpha / size * sum of squares of `size` neighbours along the axis)^beta; an even size
+// includes one more neighbour after the element than before it (ONNX's formula).
 struct LrnAttrs {
   int64_t size = 0;
   double alpha = 1e-4;
@@ -73,7 +73,7 @@ struct LrnAttrs {
   }
 };
 
-// x over the p-norm (1 or 2) along an axis; all zeros stay zeros.
+// x divided by its p-norm (1 or 2) along an axis; all zeros stay zeros.
 struct LpNormalizeAttrs {
   int64_t axis = -1;
   int64_t p = 2;

@@ -8,7 +8,8 @@
 
 namespace oncilla {
 
-// What all pools have. `ceil` counts a last window that hangs over the end of the input.
+// The attributes of all pools. `ceil` counts a last window that extends beyond the end of the
+// input.
 struct PoolWindow {
   std::vector<int64_t> kernel, strides, dilations, pads;
   std::string auto_pad = "explicit";
@@ -23,9 +24,9 @@ struct PoolWindow {
   }
 };
 
-// -> y, and with `with_indices` the place of each maximum: its flat index in the whole of x, as x
-// stands (index_order nhwc) or as if x were channels first (nchw); the first of equals; NaN is
-// above everything; -1 for a window that sees only padding, whose y is the least value.
+// -> y, and with `with_indices` the index of each maximum in the flattened x, as x is stored
+// (index_order nhwc) or as if x were channels first (nchw); the first of equal elements; NaN is
+// above everything; -1 for a window of padding only, whose y is the lowest value.
 struct MaxPoolAttrs : PoolWindow {
   bool with_indices = false;
   std::string index_order = "nhwc";
@@ -36,8 +37,8 @@ struct MaxPoolAttrs : PoolWindow {
   }
 };
 
-// Divides by the number of elements seen, or with `count_pads` by those seen plus the padding that
-// `pads` or `auto_pad` name (what `ceil` adds behind it never counts). 0 when nothing is seen.
+// Divides by the number of elements in the window, or with `count_pads` by those plus the padding
+// of `pads` or `auto_pad` (what `ceil` adds after it never counts). 0 for a window of padding only.
 struct AveragePoolAttrs : PoolWindow {
   bool count_pads = false;
   void Fields(auto&& field) {
@@ -55,18 +56,18 @@ struct LpPoolAttrs : PoolWindow {
   }
 };
 
-// ExtractPatches(x) -> [N, out.., taps * C]: each window laid out as one pixel, padding as zeros.
+// ExtractPatches(x) -> [N, out.., taps * C]: each window flattened to one pixel, padding as zeros.
 struct ExtractPatchesAttrs : PoolWindow {};
 
-// Dilation(x, filter[spatial.., C]): the largest sum of an element and its place in the filter over
-// each window; `kernel` is the filter's size and not given. Padding never wins.
+// Dilation(x, filter[spatial.., C]): the maximum over each window of the sums of element and
+// filter; `kernel` is the filter's size and not given. Padding is never the maximum.
 struct DilationAttrs : PoolWindow {};
 
-// FractionalPool(x[N, H, W, C]) -> y, rows, columns: windows whose sizes vary, so that an axis
-// shrinks by a ratio that need not be whole. rows and columns say where windows begin, and where
-// the last one ends; with `overlapping` each reaches to the first of the next. The sizes are in
-// random order, or with pseudo_random spread evenly from a random start (TensorFlow's rules and
-// numbers for these seeds).
+// FractionalPool(x[N, H, W, C]) -> y, rows, columns: windows of varying sizes, so that an axis
+// shrinks by a ratio that need not be an integer. rows and columns are the begins of the windows,
+// and the end of the last one; with `overlapping` each includes the first element of the next. The
+// sizes are in random order, or with pseudo_random spread evenly from a random start (TensorFlow's
+// rules and numbers for these seeds).
 struct FractionalPoolAttrs {
   std::string mode = "max";    // or average
   std::vector<double> ratios;  // of height and width, at least 1

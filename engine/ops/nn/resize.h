@@ -1,4 +1,4 @@
-// Attributes of Resize and the weights that they come to, shared by inference and kernels.
+// Attributes of Resize and the weights that follow from them, shared by inference and kernels.
 #pragma once
 
 #include <span>
@@ -9,15 +9,15 @@
 namespace oncilla {
 
 // x[N, spatial.., C], sizes of the spatial axes -> y. All modes work axis by axis. The formulas are
-// those of ONNX's Resize when `scales` are given and TensorFlow's when not (they round differently
-// in the last place); all coordinates are computed in float, as both do. Scales and region may come
-// as plan inputs instead, where a model computes them: see SettledResize.
+// those of ONNX's Resize when `scales` are given and TensorFlow's when not (they differ in
+// rounding); all coordinates are computed in float, as both do. Scales and region may be plan
+// inputs instead, if the model computes them: see SettledResize.
 struct ResizeAttrs {
   std::string mode = "nearest";            // nearest, linear, cubic, area
   std::string coordinates = "half_pixel";  // half_pixel, asymmetric, align_corners,
                                            // pytorch_half_pixel, tf_half_pixel,
                                            // half_pixel_symmetric, crop_and_resize
-  // round_prefer_floor, round_prefer_ceil (ONNX's, for which what nearly is a tie is one), round
+  // round_prefer_floor, round_prefer_ceil (ONNX's, which treat near ties as ties), round
   // (TensorFlow's, ties away from zero), floor, ceil
   std::string nearest = "round_prefer_floor";
   double cubic_a = -0.75;
@@ -28,8 +28,8 @@ struct ResizeAttrs {
   // whose sample point lies outside the input is `outside`.
   std::vector<double> region;
   double outside = 0;
-  // Where an axis shrinks, the filter of linear or cubic is stretched to cover the input that an
-  // output stands for, and its weights sum up to one.
+  // Where an axis shrinks, the filter of linear or cubic is widened to cover the inputs that an
+  // output represents, and its weights are normalised to the sum one.
   bool antialias = false;
   void Fields(auto&& field) {
     field("mode", mode);
@@ -45,14 +45,14 @@ struct ResizeAttrs {
   }
 };
 
-// Where the outputs of one axis lie in its input, as a few floats, so that tables on the host and
-// kernels on devices compute the same to the last bit.
+// The positions of the outputs of one axis in its input, as a few floats, so that tables on the
+// host and kernels on devices compute bit-identical coordinates.
 struct ResizeAxis {
   int64_t in = 1, out = 1;
   float before = 0, multiply = 1, divide = 0, offset = 0, after = 0;
-  float ratio = 1;  // what one output covers, for area
+  float ratio = 1;  // the width of one output in the input, for area
 
-  // For crop_and_resize: o is a place of the input.
+  // For crop_and_resize: whether output o lies within the input.
   bool Inside(int64_t o) const {
     const float x = At(o);
     return x >= 0 && x <= static_cast<float>(in - 1);
@@ -65,7 +65,7 @@ struct ResizeAxis {
   }
 };
 
-// The attributes with scales and region as the inputs x, sizes, scales?, region? give them. These
+// The attributes with scales and region taken from the inputs x, sizes, scales?, region?. These
 // inputs have a number per axis of x; batch and channels must keep their size and whole region.
 Result<ResizeAttrs> SettledResize(ResizeAttrs attrs, std::span<const Fact> inputs);
 

@@ -1,4 +1,4 @@
-// Attributes of ops that read an image between its pixels, at places that a tensor says.
+// Attributes of ops that interpolate an image at positions given by a tensor.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 namespace oncilla {
 
 // x[N, spatial.., C], grid[N, out.., spatial] -> y[N, out.., C]: ONNX's GridSample with 2 or 3
-// spatial axes (cubic: 2). Places run from -1 to 1 over the image, the last axis of x first; with
-// align_corners to the middles of the outer pixels, else to their edges. A place that is NaN
-// counts as -1 beyond the image.
+// spatial axes (cubic: 2). Positions run from -1 to 1 over the image, with the last axis of x
+// first; these are the centers of the outermost pixels with align_corners, else their edges. A
+// position that is NaN counts as -1, beyond the image.
 struct GridSampleAttrs {
   std::string mode = "linear";    // nearest (ties to even), linear, cubic
   std::string padding = "zeros";  // zeros, border, reflection
@@ -23,9 +23,9 @@ struct GridSampleAttrs {
 };
 
 // x[N, H, W, C], rois[R, 4] (x1, y1, x2, y2), batch[R] -> y[R, height, width, C]: ONNX's RoiAlign.
-// Each bin of a region is the mean, or by ONNX's rule the largest weighted pixel, of so many
-// samples each way (0: as many as pixels). Regions are multiplied by `scale`; with `half_pixel`
-// they are then moved by half a pixel and may be narrower than one.
+// Each bin of a region is the mean, or by ONNX's rule the largest weighted pixel, of samples x
+// samples points (0: one per pixel). Regions are multiplied by `scale`; with `half_pixel` they are
+// then shifted by half a pixel and may be narrower than one.
 struct RoiAlignAttrs {
   std::string mode = "avg";  // avg, max
   int64_t height = 1, width = 1;
@@ -41,12 +41,12 @@ struct RoiAlignAttrs {
     field("half_pixel", half_pixel);
   }
 };
-// The most samples each way that a bin may have; a wider region fails the run.
+// The most points per axis that a bin may have; a wider region fails the run.
 inline constexpr int kMostRoiSamples = 1024;
 
 // x[N, H, W, C], rois[R, 5] (image, x1, y1, x2, y2) -> y[R, height, width, C]: ONNX's MaxRoiPool.
-// Regions are multiplied by `scale` and rounded to whole pixels, their last ones included; a bin is
-// the largest of its pixels, and zero where it has none in the image. Bins may share pixels.
+// Regions are multiplied by `scale` and rounded to whole pixels, both ends included; a bin is the
+// maximum of its pixels, and zero if it has none in the image. Bins may share pixels.
 struct MaxRoiPoolAttrs {
   int64_t height = 1, width = 1;
   double scale = 1;
@@ -56,7 +56,7 @@ struct MaxRoiPoolAttrs {
     field("scale", scale);
   }
 };
-// How many pixels off a region may lie; one beyond fails the run.
+// The largest distance of a region from the image, in pixels; a region beyond that fails the run.
 inline constexpr int kFarthestRoi = 1 << 24;
 
 }  // namespace oncilla

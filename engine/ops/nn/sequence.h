@@ -1,4 +1,4 @@
-// Attributes of ops that go through sequences by TensorFlow's rules.
+// Attributes of ops on sequences by TensorFlow's rules.
 #pragma once
 
 #include <span>
@@ -21,10 +21,10 @@ struct BlockLstmAttrs {
   }
 };
 
-// CtcGreedy(x[T, N, C], lengths[N]) -> places i64[m, 2], classes i64[m], sizes i64[2], -sums[N, 1]:
-// the best class of each step, without blanks; with `merge` one for each run.
+// CtcGreedy(x[T, N, C], lengths[N]) -> indices i64[m, 2], classes i64[m], shape i64[2], -sums[N,
+// 1]: the best class of each step, without blanks; with `merge` one for each run of a class.
 struct CtcGreedyAttrs {
-  int64_t blank = -1;  // below 0: counted from the end
+  int64_t blank = -1;  // negative: counted from the end
   bool merge = false;
   void Fields(auto&& field) {
     field("blank", blank);
@@ -32,10 +32,10 @@ struct CtcGreedyAttrs {
   }
 };
 
-// CtcBeam(x[T, N, C], lengths[N]) -> of each of the `paths` best: places i64[m, 2], classes i64[m],
-// sizes i64[2]; then logarithms of their probabilities [N, paths]. The last class is blank. Graves'
-// prefix search with at most `beam` prefixes, as TensorFlow prunes them; x are logits. With `merge`
-// a class counts once in a run of itself, also where a blank was between.
+// CtcBeam(x[T, N, C], lengths[N]) -> for each of the `paths` best: indices i64[m, 2], classes
+// i64[m], shape i64[2]; then logarithms of their probabilities [N, paths]. The last class is blank.
+// Graves' prefix search with at most `beam` prefixes, pruned as in TensorFlow; x are logits. With
+// `merge` a run of a class is one class, also across blanks.
 struct CtcBeamAttrs {
   int64_t beam = 100;
   int64_t paths = 1;
@@ -47,8 +47,8 @@ struct CtcBeamAttrs {
   }
 };
 
-// WarpPath(costs f32[M, N]) -> i32[2, length]: rows and columns of the path of the least sum from
-// the first element to the last one, whose steps go a row on, a column on, or both. Where several
-// ways come to the same sum, the step along the row is taken. No attributes.
+// WarpPath(costs f32[M, N]) -> i32[2, length]: rows and columns of the path with the least sum from
+// the first element to the last one, whose steps advance by a row, a column, or both. If several
+// paths have the same sum, the step along the row is taken. No attributes.
 
 }  // namespace oncilla

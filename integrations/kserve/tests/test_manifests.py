@@ -99,7 +99,7 @@ def test_the_program_has_the_flags(arguments, tmp_path):
     assert given and arguments[0] == "/mnt/models"
     for name in given:
         assert re.search(rf"{re.escape(name)}\b", known), f"oncilla serve has no {name}"
-    # The program itself takes the values, too: it goes as far as finding that a port is taken or none at all.
+    # The program itself must accept the values: it starts as far as binding its ports.
     values = [a.replace("/mnt/models", str(tmp_path)) for a in arguments]
     shown = subprocess.run([PROGRAM, *values, "--help"], capture_output=True, text=True, timeout=60)
     assert shown.returncode == 0
@@ -110,7 +110,7 @@ def test_ports_agree():
     command = flags(json.loads(container_file("CMD")[0]))
     for given in (command, *(flags(c["args"]) for c in CONTAINERS)):
         assert {int(given[name]) for name in ("--http", "--grpc", "--metrics")} == exposed
-        assert given["--host"] == "0.0.0.0"  # else nothing reaches the pod
+        assert given["--host"] == "0.0.0.0"  # otherwise the pod cannot be reached
     ports = {p["name"]: p["containerPort"] for p in CONTAINERS[1]["ports"]}
     given = flags(CONTAINERS[1]["args"])
     assert ports == {name: int(given[f"--{name}"]) for name in ("http", "grpc", "metrics")}
@@ -178,7 +178,7 @@ def test_the_copied_tree_can_be_configured(tmp_path):
     words = [str(tmp_path) if w == "." else str(tmp_path / "build") if w == "/build" else w for w in shlex.split(command)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    # And Ninja knows where each source comes from.
+    # Ninja must find every source.
     asked = subprocess.run(["ninja", "-C", str(tmp_path / "build"), "-n", "oncilla_server", "oncilla_program"], capture_output=True,
                            text=True, timeout=300)
     assert asked.returncode == 0, asked.stdout

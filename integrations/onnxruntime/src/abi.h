@@ -1,11 +1,11 @@
-// The part of ONNX Runtime's plugin interface that the provider uses, declared by itself: no
+// The part of ONNX Runtime's plugin interface that the provider uses, declared here because no
 // package of Debian or PyPI has its headers.
 //
-// ONNX Runtime promises that a function keeps its place in a table for ever, and that tables and
-// structs only grow at their end. So a function is named by its slot; the slots are those of
+// ONNX Runtime guarantees that a function keeps its position in a table, and that tables and
+// structs only grow at their end. So a function is identified by its slot; the slots are those of
 // onnxruntime_c_api.h (OrtApi) and onnxruntime_ep_c_api.h (OrtEpApi, OrtEp, OrtEpFactory,
-// OrtNodeComputeInfo) of versions 1.24 to 1.31. Where ORT_INCLUDE_DIR is given, abi_check.cc
-// compares them with the headers.
+// OrtNodeComputeInfo) of versions 1.24 to 1.31. If ORT_INCLUDE_DIR is given, abi_check.cc compares
+// them with the headers.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace oncilla::ort {
 
-// The oldest interface that has all that is used, that of ONNX Runtime 1.24.
+// The oldest interface with all functions that are used, that of ONNX Runtime 1.24.
 inline constexpr uint32_t kApiVersion = 24;
-// What our structs declare: those of 1.23 have all the members that are set here, and newer
-// versions of ONNX Runtime then leave later members alone.
+// The version that our structs declare: 1.23 has all the members that are set here, and newer
+// versions of ONNX Runtime then ignore later members.
 inline constexpr uint32_t kStructVersion = 23;
 
 // Opaque, as in the headers.
@@ -161,7 +161,7 @@ struct OrtNodeFusionOptions {
      const OrtKeyValuePairs* metadata, OrtHardwareDevice**))                                   \
   X(ReleaseHardwareDevice, 17, void, (OrtHardwareDevice*))
 
-// Both tables as members; `api` and `ep_api` are what ONNX Runtime gives.
+// Both tables as members; `api` and `ep_api` are the ones that ONNX Runtime returned.
 struct Functions {
 #define ONCILLA_ORT_MEMBER(name, slot, result, parameters) result(*name) parameters = nullptr;
   ONCILLA_ORT_API(ONCILLA_ORT_MEMBER)

@@ -1,4 +1,4 @@
-// A part of a graph that the engine runs: what ONNX Runtime calls in place of its nodes.
+// A part of a graph that the engine runs: ONNX Runtime calls it instead of its nodes.
 #pragma once
 
 #include <oncilla/oncilla.hpp>
@@ -12,7 +12,7 @@ namespace oncilla::ort {
 class Compute : public OrtNodeComputeInfo {
  public:
   struct Input {
-    size_t index;  // of the node that stands for the part
+    size_t index;  // of the node that replaces the part
     std::string name;
   };
   // `outputs` in the order of that node.

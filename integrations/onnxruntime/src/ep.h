@@ -1,4 +1,4 @@
-// The provider in one session of ONNX Runtime: which nodes it takes, and what they become.
+// The provider in one session of ONNX Runtime: which nodes it takes, and how they are compiled.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ struct LeftNode {
   std::string node, op, reason;
 };
 
-// What GetCapability found, for the report.
+// The result of GetCapability, for the report.
 struct Taken {
   std::string graph;
   size_t nodes = 0, taken = 0;
@@ -47,13 +47,13 @@ class Ep : public OrtEp {
   static void ReleaseAll(OrtEp* self, OrtNodeComputeInfo** infos, size_t count);
 
   void Take(const OrtGraph* graph, OrtSupportInfo* info);
-  // True for a graph within a node that can be taken as a whole; the graph itself is then left
-  // alone. ONNX Runtime asks for the graphs within nodes before the graphs around them.
+  // Whether a graph within a node can be taken together with that node; the graph itself is then
+  // not divided. ONNX Runtime asks for the graphs within nodes before the graphs around them.
   bool GoesWithItsHolder(const OrtGraph* graph);
-  // The nodes that could leave ONNX Runtime.
+  // The nodes that may be taken from ONNX Runtime.
   std::vector<size_t> Candidates(const Graph& graph, std::vector<bool>& taken,
                                  std::vector<std::string>& reasons) const;
-  // Why the options leave a node to ONNX Runtime; empty where they do not.
+  // Why the options leave a node to ONNX Runtime; empty if they do not.
   std::string ExcludedBy(const GraphNode& node) const;
   // Logs a warning for each op of exclude_ops that the model does not have.
   void WarnOfUnknownExclusions(const OrtGraph* ort_graph, const Graph& graph);

@@ -1,4 +1,4 @@
-// What ONNX Runtime gets from the library: the devices that the engine has, and providers on them.
+// What the library offers to ONNX Runtime: the devices of the engine, and providers on them.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class Factory : public OrtEpFactory {
   static Factory* Create(const OrtLogger* logger);
   void Release();
 
-  // The reports of all providers that live, of this factory and others.
+  // The reports of all providers that are alive, of this factory and others.
   static std::string ReportAll(bool json);
 
  private:
@@ -36,8 +36,8 @@ class Factory : public OrtEpFactory {
   void Close(Ep* ep);
   void Drop();
 
-  // What the engine logs goes to ONNX Runtime's log, which is gone once the library is not
-  // registered any more.
+  // The engine's log goes to ONNX Runtime's log, which is no longer valid after the library was
+  // unregistered.
   struct LogTarget {
     std::mutex mutex;
     const OrtLogger* logger = nullptr;

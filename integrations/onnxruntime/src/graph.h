@@ -43,7 +43,7 @@ struct Graph {
   std::vector<std::pair<std::string, int64_t>> opsets;
 
   const GraphValue& value(const std::string& name) const { return values.at(name); }
-  // Why a node cannot leave ONNX Runtime, whatever the engine can do; empty where it can.
+  // Why a node must stay with ONNX Runtime, whatever the engine supports; empty if it need not.
   std::string KeptBy(const GraphNode& node) const;
 
  private:
@@ -51,7 +51,8 @@ struct Graph {
   void ReadNames(const OrtGraph* graph);
 };
 
-// What a part of a graph reads and writes across its edge, without constants, each once.
+// The values that a part of a graph reads from and provides to the rest, without constants, each
+// once.
 struct Boundary {
   std::vector<std::string> inputs, outputs;
 };
@@ -59,8 +60,7 @@ struct Boundary {
 Boundary BoundaryOf(const Graph& graph, const std::vector<size_t>& nodes);
 
 // The nodes with their constants as a ModelProto, whose inputs and outputs are those of `boundary`
-// and whose nodes are in the order given. Throws where it would have more than 2 GB, the most that
-// such a message may have.
+// and whose nodes are in the given order. Throws if it would exceed 2 GB, protobuf's limit.
 std::string ModelOf(const Graph& graph, const std::vector<size_t>& nodes, const Boundary& boundary);
 
 }  // namespace oncilla::ort

@@ -1,4 +1,4 @@
-// What a user sets of the provider, as ONNX Runtime hands it over: texts by name.
+// The provider's options, as ONNX Runtime passes them: texts by name.
 #pragma once
 
 #include <set>
@@ -21,13 +21,12 @@ struct Options {
 // The provider's own options, for messages.
 inline constexpr const char* kOwnOptions = "device, min_nodes, exclude_ops, log_nodes, config";
 
-// The options of the provider `ep` in a session: those with its prefix. What is none of its own
-// goes into `config` ("precision.storage": "fp16" as a field within a field) and is judged by the
-// engine, which knows its options and near names. InvalidArgument for values of its own out of
-// range.
+// The options of the provider `ep` in a session: those with its prefix. Options that are not its
+// own go into `config` ("precision.storage": "fp16" as a nested field) and are checked by the
+// engine, which suggests near names. InvalidArgument for values of its own out of range.
 Options ReadOptions(const OrtSessionOptions* options, const std::string& ep);
 
-// The same from the texts themselves.
+// The same from the texts.
 Options ReadOptions(const std::vector<std::pair<std::string, std::string>>& given);
 
 }  // namespace oncilla::ort

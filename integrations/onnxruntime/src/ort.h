@@ -1,5 +1,5 @@
-// ONNX Runtime's functions as the rest of the provider calls them, and the border: inside, failures
-// are exceptions; nothing but an OrtStatus leaves.
+// ONNX Runtime's functions for the rest of the provider, and the conversion of failures: inside
+// they are exceptions; only an OrtStatus leaves the library.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace oncilla::ort {
 
 // The functions of the ONNX Runtime that loaded this library; set once by CreateEpFactories.
 const Functions& Ort();
-// Null where it is new enough, else a failure that says which version is needed.
+// Null if it is new enough, else a failure that names the required version.
 OrtStatus* Connect(const OrtApiBase* base);
-// Whether a node that holds graphs may be taken: before 1.27, ONNX Runtime does not say what those
+// Whether a node with graphs may be taken: before 1.27, ONNX Runtime does not report what those
 // graphs read from the enclosing graph.
 bool TakesHoldersOfGraphs();
 
@@ -61,18 +61,18 @@ OrtStatus* Guard(F&& body) noexcept {
 // Writes a line to a log of ONNX Runtime; never fails.
 void Log(const OrtLogger* logger, int level, const std::string& message) noexcept;
 
-// A tensor's type as ONNX Runtime tells it.
+// A tensor's type as ONNX Runtime reports it.
 struct TensorType {
   int element = 0;  // of TensorProto.DataType
   bool ranked = false;
-  std::vector<int64_t> dims;       // -1: not known
+  std::vector<int64_t> dims;       // -1: unknown
   std::vector<std::string> names;  // of the sizes; "" where there is none
 };
 TensorType TypeOf(const OrtTensorInfo* info);
-// The same of a tensor at hand.
+// The type of an existing tensor.
 TensorType TypeOf(const OrtValue* value);
 
-// The engine's type, or 0 for one that it lacks or that ONNX Runtime cannot hand over.
+// The engine's type, or 0 for one that it does not have or that ONNX Runtime cannot pass.
 oncilla_dtype DTypeOf(int element);
 int ElementOf(oncilla_dtype dtype);
 

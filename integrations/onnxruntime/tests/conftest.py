@@ -1,4 +1,4 @@
-"""What the tests share: the provider's library, its devices, models made of nodes, and sessions with and without it.
+"""Fixtures: the provider's library, its devices, models made of nodes, and sessions with and without it.
 
 The library is $ONCILLA_ORT_EP, or the one of the installed package oncilla_onnxruntime."""
 import os
@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "tests/models"))
 import oncilla_onnxruntime as provider
 
 provider.register()
-# Before 1.27, nodes that hold graphs stay with ONNX Runtime.
+# Before 1.27, nodes with graphs stay with ONNX Runtime.
 HOLDERS = tuple(int(n) for n in onnxruntime.__version__.split(".")[:2]) >= (1, 27)
 NAMES = [d.ep_metadata["oncilla_device"] for d in onnxruntime.get_ep_devices() if d.ep_name == provider.EP_NAME]
 

@@ -1,4 +1,4 @@
-"""What goes wrong is an exception in Python with the engine's words, never the end of the process."""
+"""Every failure must be an exception in Python with the engine's message, never the end of the process."""
 import gc
 import os
 import subprocess
@@ -78,7 +78,7 @@ def test_a_time_limit_ends_a_run_within_a_part(device):
         ours.run(None, {"x": square, "h0": square})
     assert time.monotonic() - begin < 10
     small = np.eye(2, dtype=np.float32)
-    for last in range(100):  # it stays usable, once a driver has ended the kernels that were with it
+    for last in range(100):  # the session must stay usable, once the driver has finished the failed kernels
         try:
             ours.run(None, {"x": small, "h0": small})
             break
@@ -118,7 +118,7 @@ def test_memory_comes_back(device):
 
 
 def test_text():
-    """Strings go in and come out, with nothing lost but what ONNX Runtime cannot hold."""
+    """Strings are passed in and out unchanged, as far as ONNX Runtime can represent them."""
     of = model([("StringConcat", ["x", "w"], ["a"]), ("StringConcat", ["a", "x"], ["y"])], [value("x", ["n"], onnx.TensorProto.STRING)],
                [value("y", ["n"], onnx.TensorProto.STRING)], [numpy_helper.from_array(np.array(["-", "\u00e9"], object), "w")], opset=20)
     ours = session(of)
@@ -134,7 +134,7 @@ def test_empty_tensors(device):
 
 
 def test_types_at_the_border(device):
-    """Every type that both sides have crosses unchanged."""
+    """Every type that both sides have is passed unchanged."""
     kinds = {"FLOAT": np.float32, "DOUBLE": np.float64, "FLOAT16": np.float16, "INT8": np.int8, "INT16": np.int16, "INT32": np.int32, "INT64": np.int64,
              "UINT8": np.uint8, "UINT16": np.uint16, "UINT32": np.uint32, "UINT64": np.uint64, "BOOL": np.bool_}
     for name, kind in kinds.items():
@@ -196,7 +196,7 @@ def test_unregistering():
 
 
 def test_unregistering_with_a_session_alive():
-    """ONNX Runtime asks programs not to; the provider stands it all the same."""
+    """ONNX Runtime asks programs not to do this; the provider must not crash all the same."""
     assert "alive" in run_alone("p.register(); s = made(); s.run(None, X)\ntry:\n    p.unregister()\nexcept Exception as e:\n    print(e)\n"
                                 "s.run(None, X); del s; gc.collect(); print('alive')")
 

@@ -63,7 +63,7 @@ MODELS = {
         {"mix": noise(1, 257, 1, 2), "conv_cache": noise(2, 1, 16, 16, 33), "tra_cache": noise(2, 3, 1, 1, 16), "inter_cache": noise(2, 1, 33, 16)}]),
     "basic_pitch": ("basic-pitch", "basic_pitch/saved_models/icassp_2022/nmp.onnx", lambda: [{"serving_default_input_2:0": noise(1, 43844, 1)}]),
 }
-# Single elements behind norms that subtract nearly equal squares are good to 1e-3 in any engine.
+# Single elements after norms that subtract nearly equal squares are exact to 1e-3 in any engine.
 LOOSE = {"magika": 2e-3, "gtcrn": 1e-3, "silero_vad": 1e-3, "silero_vad_sequence": 1e-3}
 # Probabilities and states between -1 and 1, whose differences count by that.
 UNIT = ("silero_vad", "silero_vad_sequence")

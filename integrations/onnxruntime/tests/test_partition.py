@@ -1,4 +1,4 @@
-"""Which nodes are taken: around unsupported ones, without circles, with reasons that can be read."""
+"""Which nodes are taken: around unsupported ones, without cycles, with readable reasons."""
 import numpy as np
 import onnx
 import onnxruntime
@@ -68,7 +68,7 @@ def test_small_parts_stay():
 
 @pytest.mark.parametrize("seed", range(25))
 def test_random_graphs_have_no_circles(seed):
-    """Any mixture of nodes that go and stay gives ONNX Runtime a graph that it accepts, and the same answers."""
+    """Any mixture of taken and other nodes must give a graph that ONNX Runtime accepts, and the same results."""
     random = np.random.default_rng(seed)
     names, nodes = ["x", "z"], []
     for i in range(int(random.integers(4, 30))):
@@ -140,7 +140,7 @@ def test_functions_that_hold_graphs():
 
 
 def test_values_that_fix_shapes(device):
-    """Inputs whose values are sizes: nothing is planned before they are there."""
+    """Inputs whose values are sizes: nothing must be planned before they are known."""
     of = model([("Neg", ["x"], ["a"]), ("Slice", ["a", "begin", "end"], ["b"]), ("Reshape", ["b", "shape"], ["y"])],
                [value("x", [4, 6]), value("begin", [2], onnx.TensorProto.INT64), value("end", [2], onnx.TensorProto.INT64), value("shape", [2], onnx.TensorProto.INT64)],
                [value("y", None)])

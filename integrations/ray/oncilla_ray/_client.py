@@ -12,7 +12,7 @@ from ray.exceptions import RayTaskError
 from ray.serve.exceptions import ReplicaUnavailableError
 
 log = logging.getLogger("oncilla_ray")
-# The worker, its node, or an object that only it held is gone. Serve itself sends a request to another replica as long as
+# The worker, its node, or an object that only it held was lost. Serve itself sends a request to another replica as long as
 # the first has not accepted it; a request that was accepted fails at its caller.
 _LOST = (exceptions.RayActorError, exceptions.WorkerCrashedError, exceptions.NodeDiedError, exceptions.ObjectLostError,
          ReplicaUnavailableError)
@@ -50,7 +50,7 @@ class Client:
         return pause
 
     def _give_up(self, response: Any, failure: Exception) -> None:
-        # A replica's own time limit arrives as RayTaskError, and is an answer.
+        # A replica's own time limit arrives as RayTaskError, and is a response.
         if isinstance(failure, (TimeoutError, asyncio.TimeoutError)) and not isinstance(failure, RayTaskError):
             response.cancel()
             raise TimeoutError(f"no answer within {self.timeout} s") from None

@@ -72,7 +72,7 @@ class Replica:
 
     async def __call__(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The outputs by name. A wrong input fails this request and no other."""
-        # Serve fails all requests of a batch for an exception; so failures come as values.
+        # An exception would fail all requests of a batch, so failures are returned as values.
         answer = (await self._batch(inputs)) if self._most > 1 else (await self._run([inputs]))[0]
         if isinstance(answer, BaseException):
             raise answer
@@ -161,7 +161,7 @@ class Gateway:
         try:
             document = json.loads(bytes(body))
         except (ValueError, RecursionError) as wrong:
-            raise oncilla.InvalidArgumentError(f"the body is no JSON: {wrong}") from None
+            raise oncilla.InvalidArgumentError(f"the body is not JSON: {wrong}") from None
         if not isinstance(document, dict) or document.keys() != {"inputs"} or not isinstance(document["inputs"], dict):
             raise oncilla.InvalidArgumentError('the body must be {"inputs": {name: values, ..}}')
         return document["inputs"]
@@ -178,14 +178,14 @@ async def _await(response: Any) -> Any:
 def _json(name: str, value: Any) -> Any:
     array = np.asarray(value)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise oncilla.OutOfRangeError(f"output '{name}' has numbers that are not finite, which JSON lacks")
+        raise oncilla.OutOfRangeError(f"output '{name}' has numbers that are not finite, which JSON cannot represent")
     if array.dtype.kind not in "biufO":
-        raise oncilla.UnimplementedError(f"output '{name}' has the type {array.dtype}, which JSON lacks")
+        raise oncilla.UnimplementedError(f"output '{name}' has the type {array.dtype}, which JSON cannot represent")
     return array.tolist()
 
 
 def _told(failure: Exception) -> tuple[int, str]:
-    """HTTP's code and the message of a failure."""
+    """The HTTP status and the message of a failure."""
     cause = failure.cause if isinstance(failure, RayTaskError) and failure.cause is not None else failure
     if isinstance(cause, _TooLarge):
         return 413, str(cause)

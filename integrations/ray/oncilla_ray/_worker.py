@@ -85,7 +85,7 @@ class Worker:
             said = [f"there is no input {', '.join(map(repr, sorted(unknown)))}"] if unknown else []
             said += [f"input {', '.join(map(repr, sorted(missing)))} is missing"] if missing else []
             raise oncilla.InvalidArgumentError(f"{' and '.join(said)}; the model takes {', '.join(map(str, self.inputs.values()))}")
-        # Kinds that NumPy has no array for go to the engine as they are.
+        # Kinds without a NumPy array are passed to the engine unchanged.
         return {name: spec.array(request[name]) if spec.kind == "tensor" else request[name]
                 for name, spec in self.inputs.items()}
 
@@ -135,7 +135,7 @@ class Worker:
         for name, array in joined.items():
             if array.ndim == 0 or len(array) != sum(rows):
                 raise oncilla.InternalError(f"output '{name}' has the shape {array.shape} for a batch of {sum(rows)}: its "
-                                            "first axis is no batch, and max_batch_size must be 1")
+                                            "first axis is not a batch, and max_batch_size must be 1")
         ends = np.cumsum(rows)
         return [{name: array[end - count:end] for name, array in joined.items()} for end, count in zip(ends, rows)]
 
@@ -163,7 +163,7 @@ class Worker:
                               "" if spec.dtype == "string" else 0, spec.numpy_dtype) for name, spec in self.inputs.items()}
 
     def probe(self, fresh: float = 5.0) -> None:
-        """Fails where the model does not run. A run that succeeded in the last `fresh` seconds is proof enough."""
+        """Fails where the model does not run. A run that succeeded in the last `fresh` seconds is sufficient."""
         if time.monotonic() - self._last_success < fresh:
             return
         if self._example is not None:

@@ -1,10 +1,10 @@
-"""What the tests share: a local cluster of two nodes, Serve on it, the quickstart's model and its direct answers."""
+"""Fixtures: a local cluster of two nodes, Serve on it, the quickstart's model and its direct answers."""
 import os
 import pathlib
 import socket
 import sys
 
-# The dashboard, usage statistics and their network calls are no part of this.
+# Without the dashboard, usage statistics and their network calls.
 os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_DEDUP_LOGS="0")
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 # Workers find both packages, and classes of the tests, as the tests do.

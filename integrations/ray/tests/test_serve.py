@@ -70,7 +70,7 @@ def test_wrong_inputs_are_told_and_kill_nobody(run, small):
 
 
 def test_a_killed_replica_costs_no_request(run, direct):
-    """One of two replicas is killed with SIGKILL in mid-load; each request is answered, and rightly."""
+    """One of two replicas is killed with SIGKILL under load; each request must get the right result."""
     handle = run(oncilla_ray.deployment(QUICKSTART, num_replicas=2, num_cpus=1, max_batch_size=4, health_check_period_s=1))
     client = oncilla_ray.Client(handle, timeout=60)
     victim = sorted(pids(handle, 2))[0]
@@ -84,7 +84,7 @@ def test_a_killed_replica_costs_no_request(run, direct):
     for image, answer in zip(images[::8], answers[::8]):
         same(answer, direct(image=image))
     assert all(answer["logits"].shape == (1, 1000) for answer in answers)
-    # Serve puts another in its place.
+    # Serve must replace it.
     deadline = time.time() + 60
     while time.time() < deadline and len({handle.describe.remote().result(timeout_s=60)["pid"] for _ in range(20)}) < 2:
         time.sleep(0.5)

@@ -1,4 +1,4 @@
-"""A worker by itself, without a cluster: which requests are joined, and what each is told."""
+"""A worker without a cluster: which requests are joined, and the response to each."""
 import numpy as np
 import oncilla
 import pytest
@@ -66,7 +66,7 @@ def test_a_share_becomes_limits():
         "device": "gpu:1", "threads": 2, "config": {"memory_limit_bytes": "1GiB"}}
     # Outside of Ray nothing is reserved, and all processors are there.
     assert session_options({}) == {"device": "cpu", "threads": 0, "config": None}
-    # Options that are given as such are not overruled.
+    # Explicit options must not be overridden.
     assert session_options({"GPU": 0.5, "CPU": 1.0}, config={"device": "cpu", "threads": 5, "memory_limit_bytes": 10}) == {
         "device": None, "threads": 0, "config": {"device": "cpu", "threads": 5, "memory_limit_bytes": 10}}
 

@@ -1,11 +1,11 @@
-// The part of Triton's backend interface that the backend uses, declared by itself: no package of
+// The part of Triton's backend interface that the backend uses, declared here because no package of
 // Debian or PyPI has Triton's headers.
 //
 // The functions are C symbols of libtritonserver.so, which the server has loaded before it opens a
 // backend, so they are resolved when the backend is opened and nothing is linked. By Triton's rule
 // a change of the minor version only adds functions and enumerators at the end; a change of the
-// major version may alter them. Declared here is what version 1.17 has (Triton 24.01); the names,
-// parameters and numbers are those of tritonserver.h and tritonbackend.h.
+// major version may alter them. The declarations are those of version 1.17 (Triton 24.01); names,
+// parameters and numbers follow tritonserver.h and tritonbackend.h.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The border to Triton: inside, failures are exceptions; nothing but a TRITONSERVER_Error leaves.
+// Failures at the interface to Triton: exceptions inside the backend, a TRITONSERVER_Error outside.
 #pragma once
 
 #include <exception>
@@ -34,7 +34,7 @@ T Value(Result<T> result) {
   return std::move(result).value();
 }
 
-// The error for Triton; null only when it has no memory for one.
+// The error for Triton; null only if Triton has no memory for one.
 TRITONSERVER_Error* ErrorOf(const Failure& failure) noexcept;
 
 // Runs `body` and turns exceptions into an error.
@@ -60,7 +60,7 @@ void Log(LogLevel level, const std::string& message) noexcept;
 // The text of a message.
 std::string JsonOf(TRITONSERVER_Message* message);
 
-// A message that Triton made for the backend, which is given back at the end of its scope.
+// A message that Triton made for the backend, deleted at the end of its scope.
 class Message {
  public:
   Message() = default;

@@ -17,7 +17,7 @@ namespace oncilla::triton {
 
 class ServedModel {
  public:
-  // Loads what lies in the version's folder, fills in the configuration where Triton wants that,
+  // Loads the model in the version's folder, fills in the configuration if Triton requests that,
   // and checks it.
   ServedModel(TRITONBACKEND_Model* handle, const Runtime& runtime);
 
@@ -28,7 +28,7 @@ class ServedModel {
   void Execute(TRITONBACKEND_ModelInstance* instance, const std::string& device,
                TRITONBACKEND_Request** requests, uint32_t count) const;
 
-  // Gives all memory back, and says in the log how much that was.
+  // Frees all memory, and logs how much that was.
   void Close();
 
  private:
@@ -49,7 +49,7 @@ class ServedModel {
   std::set<std::string> scalars_;  // inputs that have no axes
   std::optional<Session> session_;
   std::optional<Model> model_;
-  std::atomic<size_t> instances_ = 0;  // made so far
+  std::atomic<size_t> instances_ = 0;  // created so far
 };
 
 }  // namespace oncilla::triton

@@ -1,4 +1,4 @@
-// Requests as they lie in Triton's buffers, tensors made of them, and results written back.
+// Requests in Triton's buffers, conversion to tensors, and writing of results.
 #pragma once
 
 #include <oncilla/oncilla.hpp>
@@ -34,8 +34,8 @@ struct Request {
 // `batches`: the first axis of every input is its batch.
 void Read(Request& request, bool batches);
 
-// One input of several requests as one tensor, joined along the first axis. Where there is one
-// request and its bytes lie in one aligned piece, the tensor uses them in place.
+// One input of several requests as one tensor, concatenated along the first axis. If there is one
+// request and its bytes are contiguous and aligned, the tensor uses them in place.
 Tensor Join(const std::vector<const InputView*>& parts);
 
 // Writes rows [first, first + count) of an output into a response; count -1: all of it.

@@ -1,4 +1,4 @@
-"""What a model's configuration may say, models that do not load, and memory that is given back."""
+"""What a model's configuration may contain, models that do not load, and memory that is freed."""
 import re
 import time
 
@@ -119,7 +119,7 @@ def big(repository, name, mebibytes):
 def test_unloading_gives_memory_back(server, repository):
     big(repository, "big", 64)
     configure(repository, "big", CPU)
-    # The backend and OpenCL's drivers are there before it is measured.
+    # The backend and OpenCL's drivers are loaded before the measurement.
     server.load("affine")
     infer(server, "grpc", "affine", {"x": np.ones((1, 3), np.float32)})
     process = psutil.Process(server.process.pid)

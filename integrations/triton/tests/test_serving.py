@@ -179,7 +179,7 @@ def test_a_cancelled_request_ends_its_run(server, slow):
     before = failed_runs(server)
     tensor = CLIENTS["grpc"].InferInput("x", slow.shape, "FP32")
     tensor.set_data_from_numpy(slow)
-    # One that is cancelled before it arrived is no request; on a busy machine that takes its time.
+    # A request that is cancelled before it arrives does not count; on a busy machine arrival takes time.
     for pause in (0.3, 1, 3):
         call = server.client("grpc").async_infer("slow", [tensor], callback=lambda result, error: None, client_timeout=60)
         time.sleep(pause)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs models in a process that has imported TensorFlow before: patterns, whose library TensorFlow holds too, and the quickstart's
+"""Runs models in a process that has imported TensorFlow before: patterns, whose library TensorFlow has too, and the quickstart's
 net, on the CPU and on the first GPU, which is PoCL's in tools/nightly: a driver with LLVM, whose names TensorFlow exports.
 tensorflow_first.py LIBRARY QUICKSTART_MODEL"""
 import ctypes, os, pathlib, sys, tempfile

@@ -1,4 +1,4 @@
-// The C++ face as an application uses it.
+// Uses the C++ interface as an application does.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -20,7 +20,7 @@ int failures = 0;
     }                                                                   \
   } while (0)
 
-// Values that tell what they are, and what is not there.
+// Tensors, their descriptions, and names that do not exist.
 void Values(const std::string& path) {
   // The session of a model may be a temporary: the model keeps it.
   auto model = oncilla::Session::Create({"cpu"}).value().Load(path).value();
@@ -70,11 +70,11 @@ void Values(const std::string& path) {
   }
 }
 
-// What a loader is asked for, and graphs written in code.
+// Options of loading, and graphs built in code.
 void Loading(const std::string& path) {
   auto session = oncilla::Session::Create({"cpu"}).value();
   EXPECT(session.Load(path, {{"serve"}}).ok() && session.Load(path, {"serve"}).ok());
-  // Two tags, never one text from two pointers.
+  // Two tags must not be read as one text.
   const auto two = session.Load(path, {{"serve", "gpu"}});
   EXPECT(!two.ok() && two.status().code() == ONCILLA_NOT_FOUND);
   EXPECT(!session.Load(path, {" serve , gpu "}).ok());
@@ -109,7 +109,7 @@ void Loading(const std::string& path) {
   EXPECT(session.Load(g).value().Run({{"x:0", ones}}, {{}, {"y:0"}}).ok());
 }
 
-// Which nodes of an ONNX file can run: Relu can, "Nope" is no op.
+// Which nodes of an ONNX file are supported: Relu is, "Nope" is not an op.
 void Judgement() {
   const char bytes[] =
       "\x08\x08\x12\x00:A\x0a\x0c\x0a\x01x\x12\x01"

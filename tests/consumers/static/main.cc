@@ -1,4 +1,4 @@
-// Calls its own libOpenCL, which must be the loader's and not something inside liboncilla.a.
+// Links its own libOpenCL, which must be the loader's and not symbols inside liboncilla.a.
 #include <dlfcn.h>
 #include <oncilla/oncilla.hpp>
 

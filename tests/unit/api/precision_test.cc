@@ -1,5 +1,5 @@
-// What 16 bits cost, asked for through the public face, in C++ and in C. Includes nothing of the
-// engine.
+// The error of 16-bit storage, through the public interface, in C++ and in C. Includes nothing of
+// the engine.
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 const std::string kModel =
     std::string(ONCILLA_SOURCE_DIR) + "/testdata/quickstart/efficientnet_lite0";
 
-// Stripes and slopes: of a picture of one colour there is little but errors to see.
+// Stripes and gradients: an image of one colour would show almost only errors.
 oncilla::Tensor Picture() {
   constexpr int kSide = 64;
   std::vector<uint8_t> pixels;
@@ -69,7 +69,7 @@ TEST_F(ApiPrecision, TellsHowFarOutputsAreFromFp32) {
   }
 }
 
-// The same numbers as a caller finds who runs both himself.
+// The check must report the same numbers as two sessions that are run and compared by the caller.
 TEST_F(ApiPrecision, AgreesWithRunsOfTheTwoSessions) {
   options_.session.config = "precision { storage: 'fp16' deny: 'op:Conv2D' }";
   options_.inner_values = 3;

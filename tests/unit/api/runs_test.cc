@@ -1,5 +1,5 @@
-// Runs through the public face, as an application has it: asynchronous, cancelled, chained on a
-// device, by position. Includes nothing of the engine.
+// Runs through the public interface, as an application uses it: asynchronous, cancelled, chained on
+// a device, by position. Includes nothing of the engine.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -179,7 +179,7 @@ TEST_P(ApiRuns, ResultsGoToMemoryOfTheCaller) {
       EXPECT_EQ(result[0].data<float>(), at);
     }
     EXPECT_EQ(std::memcmp(at, logits_.data(), 4000), 0);
-    EXPECT_EQ(at == memory ? memory[1000] : memory[0], -1.0f) << "written beside";
+    EXPECT_EQ(at == memory ? memory[1000] : memory[0], -1.0f) << "written outside of the output";
   }
   options_.timeout_ms = 60000;  // a run that may end early
   std::fill(std::begin(memory), std::end(memory), -1.0f);
@@ -354,7 +354,7 @@ TEST_P(ApiRuns, AnOutputThatIsTakenOutIsTheCallersToChange) {
     EXPECT_EQ(taken.mutable_raw(), nullptr);
   }
   EXPECT_NE(taken.mutable_raw(), nullptr);
-  // Memory that was wrapped is not the engine's to give away.
+  // Wrapped memory belongs to the application: the engine must not hand it out.
   const std::vector<float> own = {1, 2};
   oncilla::Tensor wrapped = oncilla::Tensor::Wrap<float>({2}, own.data(), own.size()).value();
   EXPECT_EQ(wrapped.mutable_raw(), nullptr);

@@ -1,4 +1,4 @@
-// Sequences and optional values through the public face, as an application has it.
+// Sequences and optional values through the public interface, as an application uses it.
 #include <gmock/gmock.h>
 
 #include <oncilla/oncilla.hpp>
@@ -53,7 +53,7 @@ TEST_F(ApiSequences, GoInAndOut) {
   EXPECT_THAT(Values(elements[0]), ElementsAre(1));
   EXPECT_THAT(Values(elements[1]), ElementsAre(2, 3));
   EXPECT_THAT(Values(elements[2]), ElementsAre(4, 5, 6));
-  // What one run gives, the next takes.
+  // The result of one run is a feed of the next.
   const auto more = model.Run({{"xs", ys}, {"x", Floats({7})}}).value();
   EXPECT_EQ(more[0].Elements().value().size(), 4u);
   // An empty one.
@@ -104,7 +104,7 @@ TEST_F(ApiSequences, WhatIsNoneIsRefused) {
   EXPECT_FALSE(oncilla::Tensor::Sequence(ONCILLA_FLOAT32, {oncilla::Tensor()}).ok());
   EXPECT_THAT(model.Run({{"xs", x}}).status().message(), HasSubstr("must be list<f32[?]>"));
   EXPECT_FALSE(model.Run({{"xs", oncilla::Tensor::Sequence(ONCILLA_INT32, {ints}).value()}}).ok());
-  // The mark of an optional sequence must not be taken for an element.
+  // The unwritten last element of an optional sequence is not an element of its value.
   const auto optional = oncilla::Tensor::Optional(ONCILLA_FLOAT32, xs).value();
   EXPECT_THAT(model.Run({{"xs", optional}}).status().message(), HasSubstr("that is none"));
   EXPECT_THAT(session_.Upload(xs).status().message(), HasSubstr("is a sequence"));

@@ -1,4 +1,4 @@
-// Files: what is refused and with which words, limits, and that a draft never harms its target.
+// Files: what is refused with which message, limits, and that a draft never damages its target.
 #include "engine/base/file.h"
 
 #include <gmock/gmock.h>

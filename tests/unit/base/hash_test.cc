@@ -1,4 +1,4 @@
-// Hashes against published vectors (FIPS 180-4 examples, RFC 3720 B.4), and against themselves fed
+// Hashes against published vectors (FIPS 180-4 examples, RFC 3720 B.4), and against the same input
 // in pieces.
 #include "engine/base/hash.h"
 

@@ -1,4 +1,4 @@
-// JSON text: separators, escapes, bytes that are no text.
+// JSON text: separators, escapes, bytes that are not valid text.
 #include "engine/base/json_writer.h"
 
 #include <gtest/gtest.h>

@@ -38,7 +38,8 @@ TEST(Mutex, EveryWaiterSeesTheConditionComeTrue) {
   for (std::thread& waiter : waiters) waiter.join();
 }
 
-// To wait is to unlock: what the waiting thread changed before may be what another waits for.
+// Waiting unlocks: another thread may wait for what the waiting thread changed before. Without a
+// notification there, both would wait forever.
 TEST(Mutex, WaitingWakesOtherWaiters) {
   Counter counter;
   std::atomic<bool> locked = false;
@@ -73,7 +74,8 @@ TEST(Mutex, AwaitUntilGivesUpAtItsTimeAndNotBefore) {
   EXPECT_TRUE(counter.mutex.AwaitUntil(steady_clock::now(), ready));
 }
 
-// The last thing a waiter does may be to destroy what it waited on.
+// The thread that waited may destroy the mutex at once: the unlocking thread must not use it any
+// more.
 TEST(Mutex, MayBeDestroyedByWhoWaited) {
   for (int round = 0; round < 100; ++round) {
     auto counter = std::make_unique<Counter>();

@@ -1,4 +1,4 @@
-// Texts as trees: the text format of protocol buffers and JSON, and what is no such text.
+// Texts as trees: protocol buffers' text format and JSON, and invalid texts.
 #include "engine/base/text_format.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// ThreadPool: every chunk exactly once and always cut alike; nested, crossing and competing calls;
-// sleeping and watching workers. Run it under ThreadSanitizer too.
+// ThreadPool: every chunk exactly once with the same bounds; nested, crossing and competing calls;
+// sleeping and spinning workers. To be run under ThreadSanitizer too.
 #include "engine/base/thread_pool.h"
 
 #include <gtest/gtest.h>
@@ -105,8 +105,8 @@ TEST(ThreadPool, SleepingWorkersWake) {
 }
 
 TEST(ThreadPool, AWorkerThatLosesItsCoreIsWaitedFor) {
-  // One chunk takes far longer than the caller is willing to watch, again and again: the caller
-  // sleeps, workers stop watching, and everything is still done once.
+  // Repeatedly, one chunk takes far longer than the caller spins: the caller
+  // sleeps, workers stop spinning, and every chunk must still run once.
   ThreadPool pool({.threads = 3, .spin_us = 20});
   std::atomic<int> sum = 0;
   for (int round = 0; round < 30; ++round) {
@@ -206,7 +206,7 @@ TEST(ThreadPool, LeavesOutTheRestOnceACallIsToEnd) {
       pool.ParallelFor(100, 1, body, &end);
       EXPECT_EQ(done, 0) << "it stays so";
       pool.ParallelFor(100, 1, [&](int64_t, int64_t, int) { ++done; });
-      EXPECT_EQ(done, 100) << "for that call alone";
+      EXPECT_EQ(done, 100) << "an end must affect its own call only";
     }
     EarlyEnd late;
     late.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);

@@ -1,6 +1,6 @@
-// Real numbers as integers of 8 and 16 bits against division as the language has it, on every
-// instruction set of this machine: at ties and next to them, where a quotient that is off by its
-// last bit becomes another integer, and where quotients are no numbers of an integer's size.
+// Real numbers converted to integers of 8 and 16 bits, compared with division in C++, on every
+// instruction set of this machine: at ties and next to them, where an error in a quotient's last
+// bit gives another integer, and where quotients are out of an integer's range.
 #include "backends/cpu/integer/element_bytes.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ void DividesAsTheLanguageDoes(DType dtype, float zero) {
   std::uniform_int_distribution<int> exponent(-20, 4);
   constexpr int kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
   for (int round = 0; round < 300; ++round) {
-    // Among the scales are some whose reciprocals, or quotients, a float does not hold.
+    // Some scales have reciprocals, or quotients, that a float cannot represent.
     const float scales[] = {1e-40F, 1e-30F, 3e38F, -0.25F};
     const float scale = round < 4 ? scales[round] : std::ldexp(mantissa(rng), exponent(rng));
     const ByteScale s{zero, scale, static_cast<float>(kLeast), static_cast<float>(kMost)};

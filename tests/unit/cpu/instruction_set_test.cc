@@ -1,4 +1,4 @@
-// Instructions of the CPU backend are limited for a whole process, so each test has one of its own.
+// Instructions of the CPU backend are limited for a whole process, so each test runs in its own.
 #include "backends/cpu/instruction_set.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A kernel's description begins with what really runs: plain code as such, Winograd's way where the
-// packed filter takes it.
+// A kernel's description begins with what really runs: plain code, or Winograd's method if the
+// packed filter is transformed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ TEST_F(CpuKernelNames, PlainCodeSaysSo) {
 TEST_F(CpuKernelNames, WinogradsWayIsNamedWhereItIsTaken) {
   EXPECT_THAT(Name("Conv", {Data({1, 58, 58, 64}), Weights({3, 3, 64, 64})}),
               StartsWith("winograd 4x4"));
-  // Where it does not pay, filters are packed for the product.
+  // Where it would not be faster, filters are packed for the product.
   EXPECT_THAT(Name("Conv", {Data({1, 9, 9, 512}), Weights({3, 3, 512, 512})}), StartsWith("gemm"));
 }
 

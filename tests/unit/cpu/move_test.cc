@@ -10,7 +10,7 @@
 namespace oncilla::cpu {
 namespace {
 
-// What a move means, with nothing clever.
+// The definition of a move, element by element.
 void Define(const Move& move, size_t axis, int64_t from, int64_t to, int64_t bytes,
             const std::byte* source, std::byte* destination) {
   if (axis == move.axes.size()) {
@@ -82,7 +82,7 @@ TEST(MoveTest, AgreesWithItsDefinition) {
   }
 }
 
-// Filters from one order of axes to another, out of memory that is aligned for nothing.
+// Filters converted from one order of axes to another, from unaligned memory.
 TEST(MoveTest, TurnsFiltersWhereverTheyLie) {
   std::mt19937 random(12);
   ThreadPool threads(3);
@@ -108,7 +108,7 @@ TEST(MoveTest, SimplifiedJoinsAndOrdersAxes) {
   move.axes = {{3, 4, 4}, {1, 99, 7}, {2, 12, 12}, {4, 1, 1}};
   EXPECT_EQ(Simplified(move).axes.size(), 1u);
   EXPECT_EQ(Simplified(move).axes[0].size, 24);
-  // An image's channels go last: two axes of pixels are one.
+  // Channels of an image are moved last: both pixel axes are merged.
   move.axes = {{2, 60, 60}, {3, 20, 1}, {4, 5, 15}, {5, 1, 3}};
   const Move simple = Simplified(move);
   ASSERT_EQ(simple.axes.size(), 3u);

@@ -1,5 +1,5 @@
-// float16 and bfloat16 in vectors, on every instruction set of this machine: each pattern of 16
-// bits widened, and floats cut as on the host, to the nearest even, whatever the length.
+// float16 and bfloat16 in vectors, on every instruction set of this machine: each 16-bit pattern
+// widened, and floats rounded as on the host, to nearest even, for any length.
 #include <bit>
 #include <cmath>
 

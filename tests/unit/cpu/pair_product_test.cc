@@ -1,4 +1,4 @@
-// Products of bfloat16 by pairs against the rule in plain words (PairStep), bit for bit.
+// Products of bfloat16 by pairs must equal the portable rule (PairStep), bit for bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ Numbers Computed(const Case& c, const Operands& o) {
   std::vector<BFloat16Pair> packed(
       static_cast<size_t>(PackedCount<BFloat16Pair>(c.depth(), c.columns)));
   Pack(Threads(), o.b.data(), c.columns, 1, c.depth(), c.columns, packed.data());
-  // A number behind the result must stay.
+  // A number after the result must not be overwritten.
   Numbers result(static_cast<size_t>(c.rows * c.columns + 1), BFloat16(77.0f));
   Product<BFloat16, BFloat16Pair> p;
   p.line_rows = c.rows;
@@ -125,7 +125,7 @@ TEST(PairProduct, EveryHeightAndWidthOfTile) {
 
 TEST(PairProduct, RowsOfSeveralRuns) {
   if (!HasPairs()) GTEST_SKIP() << "no AVX-512 BF16";
-  // In place; copied, as the runs are odd; copied, as their elements lie apart.
+  // In place; copied, since the runs are odd; copied, since their elements are not contiguous.
   ExpectSame({.rows = 20, .columns = 40, .run = 8, .taps = {0, 50, 3}, .row_step = 4});
   ExpectSame({.rows = 20, .columns = 40, .run = 7, .taps = {0, 50, 3}, .row_step = 3});
   ExpectSame({.rows = 20, .columns = 40, .run = 10, .run_step = 20, .row_step = 1});
@@ -184,7 +184,7 @@ TEST(PairProduct, InfinitiesAndNanGoThrough) {
 
 TEST(PairTile, StepsAreWhatTheProcessorComputes) {
   if (PairTilesHere() == nullptr) GTEST_SKIP() << "no AVX-512 BF16";
-  // All kinds of numbers: any bits at all, numbers near one another, and sums near 2^-126.
+  // All kinds of numbers: arbitrary bits, numbers near one another, and sums near 2^-126.
   std::mt19937 rng(5);
   static constexpr int64_t kOneTap = 0;
   for (int i = 0; i < 12000; ++i) {

@@ -32,7 +32,7 @@ struct Tile {
       terms.push_back(term(rng));
       scales.push_back(scale(rng));
     }
-    // Sums that wrap around, and products that are no numbers of 32 bits, of either sign.
+    // Sums that wrap around, and products that exceed 32 bits, of either sign.
     terms[0] = INT32_MAX;
     terms[1] = INT32_MIN + 5;
     scales[2] = 1e30F;

@@ -1,6 +1,6 @@
 // Winograd's convolution against sums in double: all borders, odd sizes, several blocks, wide
-// ranges; infinities, NaN and overflow where sums in double have them; the same bits with any
-// number of threads.
+// ranges; infinities, NaN and overflow exactly where sums in double have them; bit-identical
+// results with any number of threads.
 #include "backends/cpu/conv/winograd.h"
 
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ std::vector<float> Computed(const Problem& p, ThreadPool* threads = nullptr) {
   return y;
 }
 
-// The rule of the cases (tests/case_runner/case_file.h), which also wants equal infinities.
+// The tolerance of cases (tests/case_runner/case_file.h), which also requires equal infinities.
 void ExpectRight(const Problem& p) {
   const std::vector<double> expected = Expected(p);
   const std::vector<float> y = Computed(p);
@@ -194,7 +194,7 @@ TEST(WinogradTest, ThreadsDoNotChangeBits) {
 }
 
 // Weights among which are zeros and some that rounding loses beside their neighbours, of both
-// signs: an infinity times one of them must be what it is times the weight as it was.
+// signs: an infinity times one of them must give the same as with the original weight.
 TEST(WinogradTest, InfinitiesAndNanStandWhereSumsHaveThem) {
   const float inf = INFINITY;
   for (const int tile : {2, 4}) {
@@ -221,7 +221,7 @@ TEST(WinogradTest, InfinitiesAndNanStandWhereSumsHaveThem) {
     ExpectRight(all);
     std::fill(all.x.begin(), all.x.end(), NAN);
     ExpectRight(all);
-    // Not the convolution's: the epilogue's own.
+    // From the epilogue, not from the convolution.
     Problem after = p;
     after.bias = Numbers(37, 3);
     after.bias[5] = inf;

@@ -1,6 +1,6 @@
 // The axis rules in ops' rows (op_traits.h), tested on every case of tests/cases: a node that may
-// be reordered computes the same with its axes in another order, and one that takes samples one by
-// one computes the same in parts.
+// be reordered must compute the same with its axes in another order, and one that treats samples
+// independently must compute the same in parts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ Result<CaseGraph> GraphOf(const Case& c, const std::vector<bool>& fixed, bool op
   return out;
 }
 
-// The order of what is left of the axes without some of them.
+// The order of the remaining axes when some are dropped.
 AxisOrder Without(const AxisOrder& order, const std::vector<int>& dropped) {
   AxisOrder left;
   for (int axis : order) {
@@ -156,7 +156,7 @@ TEST(AxisRules, NodesComputeTheSameOnReorderedAxes) {
     }
     ops.insert(c.op);
   }
-  EXPECT_GE(ops.size(), 120u) << "so few ops have cases that can be reordered";
+  EXPECT_GE(ops.size(), 120u) << "too few ops have cases that can be reordered";
 }
 
 TEST(AxisRules, SamplesAreComputedOneByOne) {
@@ -199,7 +199,7 @@ TEST(AxisRules, SamplesAreComputedOneByOne) {
       ops.insert(c.op);
     }
   }
-  EXPECT_GE(ops.size(), 120u) << "so few ops have cases that take samples one by one";
+  EXPECT_GE(ops.size(), 120u) << "too few ops have cases with independent samples";
 }
 
 }  // namespace

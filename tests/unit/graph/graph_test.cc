@@ -1,4 +1,4 @@
-// Graphs and patches: inference on the way in, order, names and dead code on the way out.
+// Graphs and patches: inference when nodes are added; order, names and dead code after a patch.
 #include "engine/graph/graph.h"
 
 #include <gmock/gmock.h>

@@ -54,7 +54,7 @@ TEST_F(ShapeChainTest, PackedShapeKeepsTheBatch) {
 TEST_F(ShapeChainTest, MinusOneBesideANamedSizeIsWhatIsLeft) {
   const ValueId x = Input({kBatch, 7, 7, 64});
   const ValueId shape = Pack({First(Add("Shape", {x})), Scalar(-1)});
-  // A negative element cannot be carried, so it is unknown here, and yet settled below.
+  // A negative element is not propagated, so it is unknown here, but folded below.
   EXPECT_EQ(ElementsOf(shape), "[batch,?]");
   EXPECT_EQ(FactOf(Add("Reshape", {x, shape})), "f32[batch,3136]");
 }

@@ -122,7 +122,7 @@ TEST(ChangedFiles, AModelThatRanGoesOnWithItsWeightsAndRefusesToReadNewOnes) {
   EXPECT_EQ(anew.status().code(), Code::kDataLoss) << anew.status();
 }
 
-// Another model's variables under the names of this one's, between loading and the first run.
+// Another model's variables under the same file names, written between loading and the first run.
 TEST(ChangedFiles, ASavedModelKeepsTheVariablesThatItWasLoadedWith) {
   const std::string original = std::string(ONCILLA_SOURCE_DIR) + "/testdata/tensorflow/models/mlp";
   TemporaryFolder folder;

@@ -369,7 +369,7 @@ TEST_F(PartitionedCheckpoint, SlicesAreViewsOrCopiedTogether) {
   EXPECT_EQ(Values("4 3 2,2:1,2"), (List{7, 8, 10, 11}));
   EXPECT_EQ(Values("4 3 0,0:-"), (List{}));
   EXPECT_FALSE(ReadPart("")->mapped());
-  // As stored, and rows of what is stored, are views.
+  // The stored tensor, and rows of it, are views.
   EXPECT_EQ(Values("4 3 -:0,2"), (List{0, 1, 3, 4, 6, 7, 9, 10}));
   EXPECT_TRUE(ReadPart("4 3 -:0,2")->mapped());
   EXPECT_EQ(Values("4 3 1,2:2,1"), (List{5, 8}));
@@ -377,7 +377,7 @@ TEST_F(PartitionedCheckpoint, SlicesAreViewsOrCopiedTogether) {
   EXPECT_EQ(Values("4 3 2,2:0,2"), (List{6, 7, 9, 10}));
   EXPECT_TRUE(ReadPart("4 3 2,2:0,2")->mapped());
   EXPECT_EQ(Values("4 3 2,1:1,1"), (List{7}));
-  // A column is cut out of two.
+  // A column is copied from two slices.
   EXPECT_EQ(Values("4 3 -:1,1"), (List{1, 4, 7, 10}));
   EXPECT_FALSE(ReadPart("4 3 -:1,1")->mapped());
   const Status other = ReadPart("4 4 -:-").status();

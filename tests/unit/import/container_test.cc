@@ -1,5 +1,5 @@
-// The engine's own model file: what is written comes back, and what is damaged or made up to harm
-// is refused.
+// The engine's own model file: what is written is read back, and damaged or malicious files are
+// refused.
 #include "engine/import/container/container.h"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ class Container : public ::testing::Test {
     const Status status = WriteContainer(path_, contents);
     ASSERT_TRUE(status.ok()) << status;
   }
-  // The file with its graph part changed and every checksum right again.
+  // The file with its graph part changed and all checksums recomputed.
   void Forge(const std::string& file, const std::string& graph) {
     auto header = *container::ReadHeader(file);
     const std::string weights = file.substr(header.weights_offset);

@@ -1,7 +1,7 @@
-// Three real models whose files are cut at every kibibyte and have one byte of 2,000 wrong: each is
-// a clean error or a correct graph, which runs or fails cleanly, never a crash and never without
-// bounds in memory. The work is done in a child with a limit on its address space, which says by
-// shared memory where it is.
+// Three real models whose files are truncated at every kibibyte and have one byte of 2,000 changed:
+// each must give a clear error or a valid graph, which runs or fails without a crash and with
+// bounded memory. The work is done in a child with a limit on its address space, which reports its
+// progress through shared memory.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -23,9 +23,9 @@
 namespace oncilla {
 namespace {
 
-// With sanitizers, which are slow, one in so many.
+// With sanitizers, which are slow, only one in so many.
 constexpr int kOneIn = kSanitized ? 12 : 1;
-// Above what the process has mapped when it begins.
+// More than what the process has mapped when it begins.
 constexpr uint64_t kMemoryBytes = uint64_t{1} << 30;
 
 struct Progress {
@@ -45,7 +45,7 @@ void LimitMemory() {
   setrlimit(RLIMIT_AS, &limit);
 }
 
-// Runs the default signature on zeros; what comes of it is not judged.
+// Runs the default signature on zeros; the result is not checked.
 void Run(const std::string& path, Progress& progress) {
   static const auto session = Session::Create(Runtime::Create({}), {.device = "cpu", .threads = 1});
   const auto model = (*session)->Load(path, {});
@@ -70,7 +70,8 @@ void Run(const std::string& path, Progress& progress) {
   (void)(*model)->Unload();
 }
 
-// Imports all signatures. False, with the reason, for what is neither an error nor a graph.
+// Imports all signatures. False, with the reason, for a result that is neither an error nor a valid
+// graph.
 bool Import(const std::string& path, Progress& progress) {
   static const auto ops = OpSet::Builtin();
   auto model = OpenModel(path, {});
@@ -98,7 +99,7 @@ class Damage {
  public:
   Damage(const std::string& folder, Progress& progress) : folder_(folder), progress_(progress) {}
 
-  // Every size of `file` that is a multiple of `step`, the largest first; then it is whole again.
+  // Truncates `file` to every multiple of `step`, the largest first; then restores it.
   bool Cut(const std::string& file, int64_t step) {
     const std::string whole = Read(file);
     step *= kOneIn;

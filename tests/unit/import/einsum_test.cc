@@ -1,4 +1,4 @@
-// Einsum, as the importers lower it, against sums over all values of the letters.
+// Einsum, as the importers lower it, against a sum over all values of the letters.
 #include "engine/import/lowering/einsum.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ Shape ShapeOf(std::string_view labels) {
   return shape;
 }
 
-// Where the letters' values lead in a tensor.
+// The index in a tensor for these values of the letters.
 size_t Place(std::string_view labels, const std::vector<int64_t>& at) {
   int64_t place = 0;
   for (char c : labels) place = place * kSizes[c - 'a'] + at[static_cast<size_t>(c - 'a')];
@@ -87,7 +87,7 @@ TEST(Einsum, IsTheSumOverAllLetters) {
   Check("ab,b->aba", {"ab", "b"}, "aba", true);
 }
 
-// The product of operands of ones, by their shapes, or the failure; `known`: while importing.
+// The product of operands of ones, by their shapes, or the failure; `known`: sizes known at import.
 std::string Ones(const std::string& equation, const std::vector<Shape>& shapes, LabelSizes sizes,
                  bool known) {
   Graph graph(OpSet::Builtin());

@@ -110,7 +110,7 @@ TEST_F(FedGroups, HaveAGraphForTheShapesWhereTheOneForAnyCannotBePlanned) {
   EXPECT_THAT(Run("y:0", {{"x:0", Floats({1, 3, 3, 3})}}), HasSubstr("node 'y' (Conv)"));
 }
 
-// The graph for any sizes is not planned again for sizes that it refused.
+// A graph that refused some sizes must not be planned again for them.
 TEST_F(FedGroups, AreRefusedOnce) {
   const auto refused = [&] { return model_->executables().counters().plans_refused; };
   for (int run = 0; run < 3; ++run) {

@@ -8,9 +8,8 @@
 namespace oncilla {
 namespace {
 
-// A loop as TensorFlow writes it where it freezes a model of Keras: x is doubled `count` times.
-// Control edges alone read the body's pivot and the exit of the counter; a placeholder is left
-// over.
+// A loop as TensorFlow writes it when it freezes a model of Keras: x is doubled `count` times. Only
+// control edges read the body's pivot and the exit of the counter; a placeholder is unused.
 const char kLoop[] = R"(
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape {} } } }
 node { name: "unused_control_flow_input" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }

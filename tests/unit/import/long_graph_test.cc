@@ -1,11 +1,11 @@
-// Graphs of many nodes, and of calls that multiply names: import and planning take time and memory
-// in proportion to the file, not to its square.
+// Graphs of many nodes, and of calls that multiply names: import and planning must take time and
+// memory in proportion to the file, not to its square.
 #include <gmock/gmock.h>
 
 #include <chrono>
 
 #include "engine/import/wire/wire.h"
-// After wire.h, which sets protozero up.
+// After wire.h, which configures protozero.
 #include <protozero/pbf_writer.hpp>
 
 #include "engine/session/model.h"

@@ -1,5 +1,5 @@
-// ONNX models with control flow, sequences and optional values, imported and run; results are
-// written out. ONNX's own tests (tests/conformance) have each op by itself.
+// ONNX models with control flow, sequences and optional values, imported and run; expected results
+// are literals. ONNX's own tests (tests/conformance) cover each op by itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ class OnnxControl : public ::testing::Test {
   std::shared_ptr<Session> session_;
 };
 
-// A graph that gives `name`, computed by one node from names of the graphs around it.
+// A graph that returns `name`, computed by one node from names of enclosing graphs.
 std::string OneNode(const std::string& node, const std::string& name) {
   OnnxGraphText graph;
   graph.Node(node).Output(name, {});
@@ -138,7 +138,7 @@ TEST_F(OnnxControl, AConditionOnKnownSizesTakesItsBranchToo) {
   }
 }
 
-// Where the file states a rank that the engine cannot tell, that is relied on and checked.
+// A rank that the file states and the engine cannot infer is used, and checked at run time.
 TEST_F(OnnxControl, AStatedRankIsChecked) {
   OnnxGraphText graph;
   graph.Input("x", {2}).Input("q", {}, kBool).Output("y", {"n"}).Between("z", {"n"});
@@ -189,7 +189,7 @@ TEST_F(OnnxControl, WrongGraphsAreRefused) {
   EXPECT_THAT(with(ints.bytes()), HasSubstr("in one branch and"));
 }
 
-// `depth` branches within each other, the innermost of which gives -x, on the way to them |x|.
+// `depth` nested branches, the innermost of which returns -x, the others |x|.
 std::string Nested(int depth) {
   const std::string other = OneNode(OnnxNodeText("Abs", {"x"}, {"r"}), "r");
   std::string graph = OneNode(OnnxNodeText("Neg", {"x"}, {"r"}), "r");
@@ -294,7 +294,7 @@ TEST_F(OnnxControl, WrongLoopsAreRefused) {
   EXPECT_THAT(Refusal(second), HasSubstr("its body gives 1 results"));
 }
 
-// References to attributes reach into the graphs that a function's nodes hold.
+// References to attributes also work in graphs within a function's nodes.
 TEST_F(OnnxControl, FunctionsHoldGraphs) {
   std::string function;
   {
@@ -346,7 +346,7 @@ TEST_F(OnnxControl, SequencesGoInAndOut) {
   EXPECT_THAT(Values((*out)[0].list().at(2)), ElementsAre(6, 7));
   EXPECT_THAT(Values((*out)[1]), ElementsAre(6, 7));
   EXPECT_THAT(Values((*out)[2]), ElementsAre(3));
-  // Elements must be what the model says of them.
+  // Elements must have the type and shape that the model states.
   list.Push(Floats({1, 1}, {5}));
   EXPECT_THAT(Refusal(graph, {{"xs", Tensor::OfList(list)}, {"x", Floats({1}, {1})}}),
               HasSubstr("its element 2 is f32[1,1]"));

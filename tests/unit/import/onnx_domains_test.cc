@@ -1,4 +1,4 @@
-// ONNX ops by domain and version: what each row is right for, and what is refused.
+// ONNX ops by domain and version: which versions each row supports, and what is refused.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -179,7 +179,7 @@ TEST_F(OnnxDomains, WalksTreesAndRefusesWhatIsNone) {
   EXPECT_SAYS(Refusal(Tree(9), 21, {{kMl, 3}}), "leads to a node 9 that it lacks");
 }
 
-// What a score means that stands for one of two classes is known only where converters write it.
+// The meaning of a single score for two classes is known only for the forms that converters write.
 TEST_F(OnnxDomains, RefusesOneScoreForTwoClassesInFormsThatNobodyWrites) {
   const auto node = [](int64_t voted) {
     OnnxNodeText tree("TreeEnsembleClassifier", {"x"}, {"l", "y"}, "n");

@@ -53,7 +53,7 @@ TEST_F(OnnxFed, RanksAreThoseOfTheFeeds) {
   graph.Node(OnnxNodeText("Conv", {"x", "w"}, {"y"}).Ints("pads", {1, 1, 1, 1}));
   Load(graph);
   EXPECT_EQ(Run({{"x", Ones({1, 2, 4, 4})}, {"w", Ones({3, 2, 3, 3})}}), "[1,3,4,4] 8");
-  // Another size of the same ranks needs no other graph, unless sizes decided.
+  // Another size of the same rank must not need another graph, unless sizes determined it.
   const int64_t made = graphs();
   EXPECT_EQ(Run({{"x", Ones({1, 2, 5, 5})}, {"w", Ones({3, 2, 3, 3})}}), "[1,3,5,5] 8");
   EXPECT_LE(graphs(), made + 1);
@@ -79,7 +79,7 @@ TEST_F(OnnxFed, HardmaxOfAnEmptyAxisIsEmpty) {
   EXPECT_EQ(Run({{"x", Ones({2, 3})}}), "[2,3] 1");
 }
 
-// Labels of size one stretch, whether the file says so or the feeds do.
+// Letters of size one are broadcast, whether the file states the size or the feeds do.
 TEST_F(OnnxFed, SizesOfOneStretchInEinsum) {
   OnnxGraphText graph;
   graph.Input("x", {"a", "b"}).Input("z", {"c", "d"}).Output("y", {"e", "f"});
@@ -92,7 +92,7 @@ TEST_F(OnnxFed, SizesOfOneStretchInEinsum) {
   EXPECT_THAT(Run({{"x", Ones({2, 3})}, {"z", Ones({2, 4})}}), HasSubstr("inner sizes differ"));
 }
 
-// Before opset 11 the pixel that is taken depends on whether an axis grows.
+// Before opset 11 the selected pixel depends on whether an axis grows.
 TEST_F(OnnxFed, ScalesAreThoseOfTheFeeds) {
   OnnxGraphText graph;
   graph.Input("x", {1, 2, 4, 2}).Input("s", {4}).Output("y", {"a", "b", "c", "d"});
@@ -116,7 +116,7 @@ TEST_F(OnnxFed, ScalesAreThoseOfTheFeeds) {
   EXPECT_EQ(Run({{"x", Ones({1, 2, 4, 2})}, {"s", scales({2, 1, 1, 1})}}), "[2,2,4,2] 1");
 }
 
-// As detectors write it: batch and channels by the picture's own shape, the rest by another's.
+// As detectors write it: batch and channels from the image's own shape, the rest from another's.
 TEST_F(OnnxFed, SizesOfOneTensorResizeAnother) {
   OnnxGraphText graph;
   graph.Input("x", {1, 3, "h", "w"}).Input("like", {1, 3, "p", "q"}).Output("y", {1, 3, "r", "s"});
@@ -162,7 +162,7 @@ TEST_F(OnnxFed, ComputedSizesOfOtherAxes) {
               HasSubstr("node 'r' (Resize): there are 2 sizes for 1 axes"));
 }
 
-// The name is the file's, not that of a part that the node becomes.
+// The failure must have the node's name in the file, not that of a part into which it is lowered.
 TEST_F(OnnxFed, FailuresNameTheNodeOfTheFile) {
   OnnxGraphText graph;
   graph.Input("x", {"n", "c", "h", "w"}).Floats("f", {1, 2, 1, 1}, {1, 2});
@@ -176,7 +176,7 @@ TEST_F(OnnxFed, FailuresNameTheNodeOfTheFile) {
   EXPECT_EQ(Details(failed).node, "first\nconv");
 }
 
-// C may stretch to the product, never the product to C.
+// C may be broadcast to the product, never the product to C.
 TEST_F(OnnxFed, TheProductOfGemmIsNotEnlarged) {
   OnnxGraphText graph;
   graph.Input("x", {"n", 2}).Output("y", {"n", 3});
@@ -198,7 +198,7 @@ TEST_F(OnnxFed, TheProductOfGemmIsNotEnlarged) {
   EXPECT_THAT(Run({{"x", Ones({1, 2})}, {"c", Ones({4, 3})}}), HasSubstr("[1,3]"));
 }
 
-// A parameter of one element is not one for all channels.
+// A parameter of one element is not broadcast to all channels.
 TEST_F(OnnxFed, ParametersOfBatchNormAreOnePerChannel) {
   OnnxGraphText graph;
   graph.Input("x", {"n", "c", 2}).Output("y", {"n", "c", 2});

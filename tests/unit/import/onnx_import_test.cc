@@ -51,8 +51,8 @@ class OnnxImport : public ::testing::Test {
 
 #define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
-// Each node is judged by itself: one that reads an unsupported node is judged by the types and
-// shapes that the file states.
+// Each node is checked independently: one that reads an unsupported node is checked with the types
+// and shapes that the file states.
 TEST_F(OnnxImport, NodesAreJudgedOneByOne) {
   OnnxGraphText graph;
   graph.Input("x", {"batch", 3}).Output("y", {"batch", 3}).Output("z", {});
@@ -75,7 +75,7 @@ TEST_F(OnnxImport, NodesAreJudgedOneByOne) {
   EXPECT_SAYS((*judged)[4].reason, "no_such_attribute");
 }
 
-// An output that the engine does not compute matters only where it is read.
+// An output that the engine does not compute matters only if it is read.
 TEST_F(OnnxImport, JudgesOutputsThatAreRead) {
   for (const bool read : {false, true}) {
     OnnxGraphText graph;
@@ -125,7 +125,7 @@ TEST_F(OnnxImport, NamesOfInputsOutputsAndTensorsBetween) {
   EXPECT_EQ(Import({"serving", {}, {}}).status().code(), Code::kNotFound);
 }
 
-// The node runs for its other output: what is fed stays what it is.
+// The node runs for its other output: the fed one must keep the fed value.
 TEST_F(OnnxImport, OneOfTwoOutputsIsFed) {
   OnnxGraphText graph;
   graph.Input("x", {1, 4}).Between("a", {1, 2}).Output("y", {1, 2});
@@ -145,8 +145,8 @@ Tensor Floats(Shape shape, std::vector<float> values) {
   return Tensor::Of<float>(DType::kF32, std::move(shape), values);
 }
 
-// Two heads of queries share one of keys and values; with queries of zero every key that is seen
-// weighs the same.
+// Two heads of queries share one of keys and values; with queries of zero all visible keys have the
+// same weight.
 TEST_F(OnnxImport, AttentionSeesWhatMasksLeave) {
   OnnxGraphText graph;
   graph.Input("q", {1, "n", 2}).Input("k", {1, "n", 1}).Input("v", {1, "n", 1});
@@ -171,7 +171,8 @@ TEST_F(OnnxImport, AttentionSeesWhatMasksLeave) {
   EXPECT_EQ((*ToDoubles((*out)[1]))[12], 0.5);
 }
 
-// A quarter turn, of pairs of halves and of neighbours; what is beyond rotary_embedding_dim stays.
+// A quarter turn, of pairs of halves and of neighbours; elements beyond rotary_embedding_dim do not
+// change.
 TEST_F(OnnxImport, RotaryEmbeddingTurnsPairs) {
   for (const bool interleaved : {false, true}) {
     OnnxGraphText graph;
@@ -191,7 +192,7 @@ TEST_F(OnnxImport, RotaryEmbeddingTurnsPairs) {
   }
 }
 
-// Frames of four points, every two: a cosine of one turn is in the bin of one turn.
+// Frames of four points with a stride of two: a cosine with one period per frame is in bin one.
 TEST_F(OnnxImport, StftIsAConvolution) {
   OnnxGraphText graph;
   graph.Input("x", {1, 6, 1}).Output("y", {1, 2, 3, 2});
@@ -232,7 +233,7 @@ TEST_F(OnnxImport, ListsEverythingUnsupportedAtOnce) {
   EXPECT_SAYS(text, "'Relu' (with the attribute 'alfa') in 1 node: 'typo'");
   EXPECT_EQ(text.find("Wrangle"), std::string::npos);
   EXPECT_EQ(Import().status().code(), Code::kUnimplemented);
-  // Who asks for less is judged for less.
+  // Only the nodes that the fetches need are checked.
   EXPECT_SAYS(Refusal({"", {}, {"c"}}), "1 op is not supported: 'Iterate'");
 }
 
@@ -404,7 +405,7 @@ TEST_F(OnnxImport, FunctionsThatCallThemselvesEnd) {
   EXPECT_SAYS(Refusal(), "functions call each other too deeply");
 }
 
-// One name, one value: else which of two constants is meant would be a guess.
+// With two constants of one name, choosing either would be a guess.
 TEST_F(OnnxImport, RefusesTwoConstantsOfOneName) {
   OnnxGraphText graph;
   graph.Input("x", {1, 3}).Floats("k", {1}, {1}).Floats("k", {1}, {2}).Output("y", {1, 3});
@@ -421,7 +422,7 @@ TEST_F(OnnxImport, SparseConstantsAreMadeDense) {
   EXPECT_EQ(*Run(), (std::vector<double>{4, 2, 10}));
 }
 
-// Sizes and places are the file's: none of them is believed.
+// Sizes and indices come from the file and must be checked.
 TEST_F(OnnxImport, RefusesSparseConstantsThatDoNotFit) {
   using Ints = std::vector<int64_t>;
   struct Case {
@@ -461,7 +462,7 @@ TEST_F(OnnxImport, OutputsHaveTheTypeThatIsDeclared) {
   EXPECT_SAYS(Refusal(), "output 'y' is declared INT64 and computed as f32");
 }
 
-// What a version that is not known changed in the meaning of a file would go unseen.
+// An unknown version may have changed the meaning of a file without notice.
 TEST_F(OnnxImport, RefusesVersionsOfTheFormatThatAreNotKnown) {
   OnnxGraphText graph;
   graph.Input("x", {1, 3}).Output("y", {1, 3});
@@ -477,7 +478,7 @@ TEST_F(OnnxImport, RefusesVersionsOfTheFormatThatAreNotKnown) {
   }
 }
 
-// Bounds that are left out are the last finite floats before opset 11, and none from there on.
+// Absent bounds are the last finite floats before opset 11, and none later.
 TEST_F(OnnxImport, ClipsInfinitiesWhereTheDefaultsAreFinite) {
   const float x[] = {-INFINITY, 2, INFINITY};
   for (const int64_t opset : {6, 10, 11, 13}) {
@@ -524,7 +525,7 @@ TEST_F(OnnxExternal, TensorsAreViewsIntoTheFileBeside) {
   EXPECT_EQ(*Run(), (std::vector<double>{0, 3, 4}));
 }
 
-// What takes the file's name between loading and the first run belongs to another model.
+// A file that takes the name between loading and the first run belongs to another model.
 TEST_F(OnnxExternal, FilesAreOpenedWithTheModel) {
   folder_.Write("w.bin", Floats({10, 20, 30}));
   OpenWith({{"location", "w.bin"}});

@@ -1,4 +1,4 @@
-// ONNX files as views: what is read, and that no damage to a file does harm.
+// ONNX files as views: what is read, and that damaged files do no harm.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -90,7 +90,7 @@ TEST(OnnxReader, TellsAModelFromOtherFiles) {
   EXPECT_EQ(ReadOnnxModel("\x08\x01", "m").status().code(), Code::kDataLoss);  // no graph
 }
 
-// Opens the file and imports all of it; any result will do, but a crash or an exception.
+// Opens the file and imports all of it; any result is accepted, but not a crash or an exception.
 void Survive(const std::string& bytes) {
   static const TemporaryFolder folder;  // thousands of inputs: no folder and no op set for each
   static const auto ops = OpSet::Builtin();

@@ -70,7 +70,7 @@ TEST_F(SavedFunctions, AreChosenByWhatIsFed) {
     ASSERT_TRUE(module.ok()) << module.status();
     EXPECT_EQ(module->main.fact(module->main.outputs()[0].value).dtype, dtype);
   }
-  // While more may be known the failure is one of what is supported.
+  // While more may become known, the failure is Unimplemented.
   const Status names = import({"x"}, {}).status();
   EXPECT_EQ(names.code(), Code::kUnimplemented);
   const std::string twice = StrCat(names);

@@ -1,5 +1,5 @@
-// Small SavedModels of every kind that people have, imported, computed by the CPU's plain code and
-// compared with what TensorFlow answered (tests/models/make_saved_models.py).
+// Small SavedModels of all common kinds, imported, computed by the CPU's plain code and compared
+// with TensorFlow's results (tests/models/make_saved_models.py).
 #include <gtest/gtest.h>
 
 #include <cstdlib>

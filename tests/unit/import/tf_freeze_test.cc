@@ -1,6 +1,6 @@
 // Freezing: the small SavedModels as GraphDefs, read again and compared with TensorFlow's recorded
-// answers; what a frozen graph cannot hold. That TensorFlow itself loads what comes out is checked
-// by tests/models/check_frozen_graphs.py, where it is installed.
+// results; what a frozen graph cannot contain. tests/models/check_frozen_graphs.py checks, where
+// TensorFlow is installed, that it loads the result.
 #include "engine/import/tf/freeze.h"
 
 #include <gtest/gtest.h>

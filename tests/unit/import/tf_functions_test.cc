@@ -165,7 +165,7 @@ TEST(TfFunctions, AReachableWriteIsAnEffectAndMakesTheVariableState) {
   // The read comes after the write, by the control edge between them.
   EXPECT_EQ(*Flatten(graph, {"x"}, {"c"}),
             "v() c/one() c/count(v:0,c/one:0) c/read(v:0) x() c/y(x:0,c/read:0) -> c/y:0");
-  // Nobody reads what the call gives, but it is waited for.
+  // The result of the call is not read, but a control edge waits for it.
   EXPECT_EQ(*Flatten(graph, {"x"}, {"q"}),
             "v() c/one() c/count(v:0,c/one:0) c/read(v:0) x() q(x:0) -> q:0");
 }

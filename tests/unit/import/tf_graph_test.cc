@@ -1,4 +1,4 @@
-// GraphDefs off the wire: inputs, attributes with their defaults, constants in every form, damage.
+// Serialized GraphDefs: inputs, attributes with their defaults, constants in every form, damage.
 #include "engine/import/tf/graph/graph.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Models opened by content and imported whole: names, near names, what is refused and how it reads.
+// Models detected by content and imported whole: names, near names, and the messages of refusals.
 #include "engine/import/tf/import.h"
 
 #include <gtest/gtest.h>
@@ -201,8 +201,8 @@ TEST(OpenModel, TheQuickstartModelByFolderAndByFile) {
   }
 }
 
-// Complex tensors exist inside a graph only, and only ops that know them may see them.
-// What importing says of one op between placeholders; empty when it takes them.
+// The message of importing one op between placeholders; empty when it is accepted. Complex tensors
+// exist only within a graph, and only ops that support them may read them.
 std::string Importing(std::string_view op, const std::vector<PartialShape>& shapes,
                       const GraphBuilder::Attrs& attrs = {}, const Tensor& first = Tensor()) {
   GraphBuilder g;

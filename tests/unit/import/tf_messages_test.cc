@@ -1,6 +1,6 @@
-// Feeds and fetches of TensorFlow's models that do not fit are refused in TensorFlow's words, with
-// ours behind them, in the stage that blames the caller. On testdata/tensorflow/text/frozen.pbtxt
-// (x -> y -> z) and models/module (signature k, x -> y, z).
+// Invalid feeds and fetches of TensorFlow's models are refused with TensorFlow's messages, followed
+// by ours, in the stage of caller errors. On testdata/tensorflow/text/frozen.pbtxt (x -> y -> z)
+// and models/module (signature k, x -> y, z).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +66,7 @@ TEST_F(TfMessages, UnknownFeedsAndFetchesWithNearNames) {
   EXPECT_THAT(text, HasSubstr("FetchOutputs node a/nope: not found"));
   text = Text(Refusal(*module_, {{"k", Tensor::Scalar(1)}, {"z", x()}}, {"y"}), Code::kNotFound);
   EXPECT_THAT(text, HasSubstr("FeedInputs: unable to find feed output z; "));
-  EXPECT_THAT(text, HasSubstr("There is: 'k', 'x'")) << "no letter is near another";
+  EXPECT_THAT(text, HasSubstr("There is: 'k', 'x'")) << "single letters must not be suggested";
   text = Text(Refusal(*module_, {{"k", Tensor::Scalar(1)}, {"xx", x()}}, {"y"}), Code::kNotFound);
   EXPECT_THAT(text, HasSubstr("did you mean 'x'?"));
   text = Text(Refusal(*graph_, {{"x", x()}}, {}, {"nope"}), Code::kNotFound);
@@ -94,7 +94,7 @@ TEST_F(TfMessages, OneTensorTwice) {
   EXPECT_THAT(
       Text(Refusal(*graph_, {{"x", x()}, {"y", Ones({2, 2})}}, {"y"}), Code::kInvalidArgument),
       HasSubstr("y is both fed and fetched."));
-  // One fetch twice is answered twice.
+  // A fetch that is given twice is returned twice.
   RunRequest request;
   request.feeds = {{"x", x()}};
   request.fetches = {"y", "y"};

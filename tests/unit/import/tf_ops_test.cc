@@ -31,9 +31,9 @@ struct TfCase {
   std::string error;  // TensorFlow's message where it failed
 };
 
-// The tolerance where digits are cut to 16 bits on one side only.
+// The tolerance if only one side rounds to 16 bits.
 constexpr double kCut = 1e-2;
-// TensorFlow rounds to 16 bits from step to step inside the op, the engine once at its end.
+// TensorFlow rounds to 16 bits after each step inside the op, the engine once at its end.
 bool RoundsInside(const TfCase& c) { return c.name.find("_inner16") != c.name.npos; }
 
 class TfOps : public ::testing::Test {
@@ -109,7 +109,7 @@ class TfOps : public ::testing::Test {
     }
     ONCILLA_ASSIGN(const Module module, std::move(imported));
     ONCILLA_TRY(Verify(module.main));
-    // What calls functions or remembers needs a session: see AgreeInASession.
+    // Ops that call functions or have state need a session: see AgreeInASession.
     if (!module.functions.empty() || !module.variables.empty()) return c.error.empty() ? Status() : InvalidArgument(c.error);
     ONCILLA_ASSIGN(const std::vector<Tensor> results, testing::RunGraph(module.main, c.feeds));
     if (!c.error.empty()) return {};
@@ -126,7 +126,7 @@ class TfOps : public ::testing::Test {
 std::vector<std::unique_ptr<TfGraph>>* TfOps::graphs_ = nullptr;
 std::vector<TfCase>* TfOps::cases_ = nullptr;
 
-// As TensorFlow: the same results, or an InvalidArgument of the node where TensorFlow failed (a
+// As in TensorFlow: the same results, or an InvalidArgument of the node if TensorFlow failed (a
 // refusal would be another code).
 void Check(const TfCase& c, const Status& status, const char* how) {
   if (c.error.empty()) {
@@ -135,7 +135,7 @@ void Check(const TfCase& c, const Status& status, const char* how) {
   }
   EXPECT_FALSE(status.ok()) << c.name << how << "TensorFlow failed: " << c.error;
   EXPECT_EQ(status.code(), Code::kInvalidArgument) << c.name << how << status;
-  // What a model says itself, it says here in the same words.
+  // Assertions in the model must fail with the same message.
   if (c.error.find("assertion failed:") == 0 || c.error.find(" : Tensor had") != c.error.npos) {
     EXPECT_NE(Message(status).find(c.error), std::string::npos) << c.name << status << c.error;
   }
@@ -183,7 +183,7 @@ TEST_F(TfOps, AgreeInASession) {
     }
     const auto result = model->Run(request);
     Status status = result.status();
-    // Fused code keeps the digits that a cast to 16 bits and back would cut.
+    // Fused code keeps the digits that a cast to 16 bits and back would drop.
     const bool cut = c.name.find("float16") != c.name.npos || c.name.find("_bf16") != c.name.npos;
     const double tolerance = cut || RoundsInside(c) ? kCut : 1e-5;
     for (size_t i = 0; status.ok() && c.error.empty() && i < c.expected.size(); ++i) {
@@ -206,7 +206,7 @@ TEST_F(TfOps, EveryRowHasACase) {
   const std::set<std::string_view> elsewhere = {"PlaceholderV2",    "ResourceGather",
                                                 "ResourceGatherNd", "VariableShape",
                                                 "_SwitchFalse",     "_SwitchTrue"};
-  // What works on lists, variables and tables is tested in whole models, step by step.
+  // Ops on lists, variables and tables are tested in whole models, step by step.
   std::string models;
   for (const auto& entry : std::filesystem::directory_iterator(kFolder + "/runs")) {
     models += ReadFile(entry.path().string() + "/model/saved_model.pb", 1u << 24).value_or("");

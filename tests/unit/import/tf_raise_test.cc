@@ -1,5 +1,5 @@
-// Old control flow, raised: forms that TensorFlow does not write are refused, and nothing hangs.
-// What it does write is tested in whole models (testdata/tensorflow/runs/old_*).
+// Raising old control flow: forms that TensorFlow does not write are refused, and nothing hangs.
+// The forms that it writes are tested in whole models (testdata/tensorflow/runs/old_*).
 #include "engine/import/tf/graph/raise.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Models in text form that TensorFlow wrote (tests/models/make_text_models.py): read, computed by
-// the CPU's plain code, compared with its answers; what is not such a text is refused in place.
+// the CPU's plain code, compared with its results; invalid texts are refused with their position.
 #include <gtest/gtest.h>
 
 #include "engine/base/file.h"
@@ -170,7 +170,7 @@ TEST(TfText, EveryCutIsACleanErrorOrAShorterGraph) {
   }
 }
 
-// Files that are no model name what they are and what to do.
+// The message for a file that is not a model says what it is and what to do.
 TEST(TfText, OtherFormsAreToldFromTheirContent) {
   const testing::TemporaryFolder folder;
   const auto refusal = [&](const std::string& name, const std::string& bytes) {

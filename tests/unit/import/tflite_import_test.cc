@@ -1,5 +1,5 @@
-// TFLite files as such: what is read of them, what is refused and in which words, and damage: a
-// file cut anywhere, or with wrong bytes, is a clean error or a correct graph.
+// TFLite files: what is read, what is refused with which message, and damage: a file that is
+// truncated anywhere, or has wrong bytes, gives a clear error or a valid graph.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ Result<std::unique_ptr<ModelSource>> OpenText(const std::string& bytes) {
       MappedFile::OfBytes(std::as_bytes(std::span(*owner)), owner, "model.tflite"), {});
 }
 
-// Imports all signatures: "" or what is wrong with what came of it.
+// Imports all signatures: "" or what is wrong with the result.
 std::string Problem(const std::string& bytes, int* graphs, int* errors) {
   static const auto ops = OpSet::Builtin();
   auto model = OpenText(bytes);
@@ -96,7 +96,7 @@ TEST(TfliteImport, WhatIsNotComputedIsRefusedByName) {
   }
 }
 
-// A file's tensors may share a name; the values of a graph do not.
+// Tensors of a file may share a name; the values of a graph must not.
 TEST(TfliteImport, TensorsOfOneName) {
   std::string bytes = Contents("recurrent.tflite");
   const size_t at = bytes.find("rnn_tanh/constant2");
@@ -137,7 +137,7 @@ TEST(TfliteImport, WrongBytes) {
   EXPECT_GT(errors, kFlips / 2);
 }
 
-// What of the damage still makes a graph runs, or fails cleanly.
+// Damaged files that still give a graph run, or fail with a status.
 TEST(TfliteImport, WrongBytesInRuns) {
   auto session = Session::Create(Runtime::Create({}), {.device = "cpu", .threads = 1});
   ASSERT_TRUE(session.ok()) << session.status();

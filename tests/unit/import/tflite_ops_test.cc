@@ -43,7 +43,7 @@ std::vector<std::string> Files() {
   return out;
 }
 
-// What was fed, and what came out, stand among the tensors of the case's subgraph.
+// The inputs and the recorded outputs are tensors of the case's subgraph.
 TfliteCase ReadCase(const std::string& path, const TfliteSignature& signature,
                     const TfliteSubgraph& subgraph, const std::shared_ptr<const void>& owner) {
   TfliteCase c;
@@ -82,7 +82,7 @@ std::vector<TfliteCase> Cases(const std::string& path) {
   return out;
 }
 
-// Floats to a part of the largest, integers to the case's steps.
+// Floats are compared relative to the largest, integers within the case's steps.
 std::string Difference(const TfliteCase& c, const Tensor& got, const Tensor& wanted) {
   if (got.desc() != wanted.desc()) return StrCat(got.desc(), " instead of ", wanted.desc());
   if (got.dtype() == DType::kString)
@@ -170,7 +170,7 @@ TEST(TfliteOps, GraphsAreCorrect) {
   }
 }
 
-// A row that no case runs could be wrong unnoticed.
+// A row without a case could be wrong unnoticed.
 TEST(TfliteOps, EveryRowHasACase) {
   std::set<std::string> seen;
   for (const std::string& path : Files()) {

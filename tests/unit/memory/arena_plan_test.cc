@@ -1,5 +1,5 @@
-// Arena packing: valid always, optimal on chains, near the lower bound on random lifetimes, and the
-// verifier sees every kind of mistake.
+// Arena packing: always valid, optimal on chains, near the lower bound on random lifetimes, and the
+// verifier detects every kind of mistake.
 #include "engine/memory/arena_plan.h"
 
 #include <gmock/gmock.h>
@@ -106,7 +106,7 @@ TEST(Arena, TheSamePlanEveryTime) {
   EXPECT_EQ(a->places, b->places);
 }
 
-// How a packing was found serves buffers of other sizes as well, or the search goes on.
+// The order of a packing is reused for buffers of other sizes, or the search continues.
 TEST(Arena, AnOrderServesOtherSizes) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     std::vector<BufferUse> uses = RandomUses(seed, 150, 60, 12);

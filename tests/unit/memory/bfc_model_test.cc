@@ -1,4 +1,4 @@
-// Bfc against a naive model that states the same rules by plain search: a million random steps.
+// Bfc against a naive model that implements the same rules by plain search: a million random steps.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -205,7 +205,7 @@ void ExpectSameState(const Bfc& bfc, const Naive& naive) {
   ASSERT_EQ(snapshot.stats.pool_bytes, naive.Pool());
 }
 
-// Every answer is compared, and every 200 steps the whole state: order, sizes and merging of
+// Every result is compared, and every 200 steps the whole state: order, sizes and merging of
 // chunks.
 TEST(Bfc, AgreesWithTheNaiveModel) {
   struct Variant {
@@ -305,7 +305,7 @@ TEST(Bfc, AgreesWithTheNaiveModel) {
     EXPECT_EQ(bfc.Close(), pool);
     EXPECT_EQ(source.freed.size(), source.sizes.size());
   }
-  // The mix is worth something: all outcomes were frequent.
+  // All outcomes must have been frequent, or the random steps test too little.
   EXPECT_GT(placed, kSteps / 5);
   EXPECT_GT(refused, kSteps / 100);
   EXPECT_GT(reused_early, kSteps / 1000);

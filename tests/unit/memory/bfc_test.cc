@@ -1,4 +1,4 @@
-// Bfc: recorded vectors, and the rules one by one. (bfc_model_test.cc has all of them together.)
+// Bfc: recorded vectors, and each rule by itself. (bfc_model_test.cc tests all of them together.)
 #include "engine/memory/bfc.h"
 
 #include <gmock/gmock.h>
@@ -240,7 +240,7 @@ TEST(Bfc, PreallocationTakesTheLimitInSeveralRegions) {
   EXPECT_THAT(source.sizes, ElementsAre(8 * kMiB, 8 * kMiB, 4 * kMiB));
   EXPECT_EQ(bfc.stats().growable_bytes, 0);
   EXPECT_EQ(PlaceOf(bfc.Allocate(4 * kMiB)), (Place{0, 0, 4 * kMiB}));
-  // Given back and taken again, whole.
+  // The whole region is freed and allocated again.
   EXPECT_EQ(bfc.Close(), 20 * kMiB);
   ASSERT_TRUE(bfc.Allocate(100).ok());
   EXPECT_EQ(bfc.stats().pool_bytes, 20 * kMiB);
@@ -317,7 +317,7 @@ TEST(Bfc, ALowerLimitGivesBackWhatIsEmptyAndStopsGrowth) {
   EXPECT_TRUE(bfc.Allocate(50 * kMiB).ok());
 }
 
-// A pool that fills and empties in turns, as one does whose models come and go.
+// A pool that fills and empties repeatedly, as when models are loaded and unloaded, must not grow.
 TEST(Bfc, TrimmedPoolsDoNotGrowFromTurnToTurn) {
   TestSource source;
   Bfc bfc({.limit_bytes = 1000 * kMiB}, &source);
@@ -327,7 +327,7 @@ TEST(Bfc, TrimmedPoolsDoNotGrowFromTurnToTurn) {
     ASSERT_TRUE(bfc.Free(chunk).ok());
     EXPECT_EQ(bfc.Trim(), 2 * kMiB);
   }
-  // Beside one that stays.
+  // Next to an allocation that stays.
   ASSERT_TRUE(bfc.Allocate(2 * kMiB).ok());
   for (int turn = 0; turn < 40; ++turn) {
     const BfcChunk chunk = *bfc.Allocate(1000);
@@ -406,7 +406,7 @@ TEST(Bfc, ChunksThatWaitAreMergedOnlyWhenNothingElseIsLeftAndTheCallerAllowsIt) 
   const BfcChunk both = *bfc.Allocate(2 * kMiB, 0, Bfc::kAnyStamp);
   EXPECT_EQ(both.bytes, 2 * kMiB);
   ASSERT_TRUE(bfc.Free(both, 9).ok());
-  // What is merged waits for the later stamp of its parts.
+  // A merged chunk waits for the later stamp of its parts.
   ASSERT_TRUE(bfc.Free(chunks[2], 8).ok());
   EXPECT_FALSE(bfc.Allocate(4 * kMiB, 0, Bfc::kAnyStamp).ok());
   EXPECT_THAT(FreePlaces(bfc), ElementsAre(Place{0, 0, 3 * kMiB}));
@@ -430,7 +430,7 @@ TEST(Bfc, ARegionStaysWhileAChunkOfItWaits) {
   EXPECT_EQ(bfc.stats().waiting_bytes, 0);
 }
 
-// TensorFlow's cap on what an unsplit chunk may waste, when no fraction is given.
+// TensorFlow's limit on the waste of an unsplit chunk, when no fraction is given.
 TEST(Bfc, AChunkNeverWastes128MiB) {
   TestSource source;
   Bfc bfc({.limit_bytes = 1024 * kMiB, .growth = false}, &source);
@@ -448,7 +448,7 @@ TEST(Bfc, TheFirstRegionIsTwoMiBOrTheLimit) {
   EXPECT_THAT(source.sizes, ElementsAre(kMiB, 2 * kMiB));
 }
 
-// Among chunks of one size the lowest address.
+// Among chunks of one size the one at the lowest address is used.
 TEST(Bfc, TheBestFitIsTheSmallestThenTheLowest) {
   TestSource source;
   Bfc bfc({.limit_bytes = kMiB, .growth = false}, &source);
@@ -462,8 +462,8 @@ TEST(Bfc, TheBestFitIsTheSmallestThenTheLowest) {
   EXPECT_EQ(bfc.Allocate(512)->offset, chunks[6].offset);
 }
 
-// Pool lets other threads in while the device gives a region: they take and free chunks, and empty
-// regions go back. What the first was about to use may be gone then.
+// Pool unlocks while the device allocates a region: other threads then allocate and free chunks,
+// and empty regions are freed. The chunk that the first thread was about to use may be gone then.
 TEST(Bfc, OthersMayComeInWhileARegionIsTaken) {
   TestSource source;
   Bfc bfc({.limit_bytes = 64 * kMiB}, &source);

@@ -1,5 +1,5 @@
-// Small graphs that ask for much: the limit of the host holds for what ops make in their own ways,
-// while planning, folding and running, and so do time limits.
+// Small graphs that require much memory: the host's limit and time limits hold for everything that
+// ops allocate, while planning, folding and running.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
@@ -28,7 +28,7 @@ Tensor Ints(std::vector<int64_t> values, Shape shape) {
 }
 Tensor Text(std::string text) { return Tensor::Strings({}, {std::move(text)}); }
 
-// A graph, and what it is fed: values that no constant folding sees.
+// A graph and its feeds: values that constant folding does not see.
 struct Greedy {
   const char* name;
   Output (*build)(GraphBuilder& g);
@@ -97,7 +97,7 @@ Output WideResize(GraphBuilder& g) {
               {image, g.Constant(Tensor::Of<int32_t>(DType::kI32, {2}, std::vector{1, 1 << 28}))},
               {{"T", DType::kF32}}, "", DType::kF32);
 }
-// One place of a block of 2^33: a loop over its places would not end.
+// One index of a block of 2^33: a loop over all of them would not end.
 Output WideBlock(GraphBuilder& g) {
   return g.Op("SpaceToBatchND",
               {g.Placeholder(DType::kF32, PartialShape(Shape{1, 1, 1}), "x"),

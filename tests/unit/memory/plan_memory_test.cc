@@ -1,4 +1,4 @@
-// What a plan's memory is made of, on plans small enough to count by hand.
+// The composition of a plan's memory, on plans small enough to count by hand.
 #include "engine/compile/plan_memory.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The text that explains a pool, whole: it is read when memory runs out.
+// The complete text that explains a pool when memory runs out.
 #include <gtest/gtest.h>
 
 #include "engine/memory/report.h"

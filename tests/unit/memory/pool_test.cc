@@ -140,7 +140,8 @@ TEST_F(PoolTest, UnknownOwnersGetNothing) {
   EXPECT_EQ(pool.stats().bytes_in_use, 0);
 }
 
-// An owner may be gone before what is held for it; the limit gets back what was taken of it.
+// An owner may end before memory held for it is released; the limit must get back exactly what was
+// taken.
 TEST_F(PoolTest, HeldMemoryLeavesTheLimitAsItWas) {
   Pool pool(&device_, &ledger_, Options(100 * kMiB));
   const MemoryBudget& budget = *pool.budget();
@@ -158,7 +159,7 @@ TEST_F(PoolTest, HeldMemoryLeavesTheLimitAsItWas) {
     held = std::move(moved);
     EXPECT_EQ(budget.used_bytes(), before + 2000);
     EXPECT_FALSE(held.Set(int64_t{1} << 50).ok());
-    EXPECT_EQ(held.bytes(), 2000) << "what was counted before stays so";
+    EXPECT_EQ(held.bytes(), 2000) << "a refused Set() must not change the count";
     held = HeldMemory();
     EXPECT_EQ(budget.used_bytes(), before);
     EXPECT_EQ(ledger_.Total(owner).bytes, 0);
@@ -343,7 +344,7 @@ TEST_F(PoolTest, ARegionThatTheDeviceKeepsIsNotCountedAsReturned) {
   EXPECT_EQ(pool.Close(), 0);
 }
 
-// Two sessions on one device, each with a limit of its own: the device's total holds for both.
+// Two sessions on one device, each with a limit of its own: the device's total limits both.
 TEST_F(PoolTest, SessionsShareADevicesTotal) {
   auto total = std::make_shared<MemoryBudget>(20 * kMiB);
   auto here = std::make_shared<MemoryBudget>(16 * kMiB, total);
@@ -362,7 +363,7 @@ TEST_F(PoolTest, SessionsShareADevicesTotal) {
   EXPECT_THAT(Message(status), HasSubstr("other sessions"));
   EXPECT_EQ(there->used_bytes(), 0);
 
-  // What the first session has no use for at the moment goes to the second.
+  // Memory that the first session does not use at the moment is available to the second.
   a.Release();
   EXPECT_EQ(device_.held, 12 * kMiB);
   Allocation b = *second->Allocate(10 * kMiB, {model_, kArena});
@@ -379,7 +380,7 @@ TEST_F(PoolTest, SessionsShareADevicesTotal) {
   EXPECT_TRUE(first.Allocate(16 * kMiB, {model_, kArena}).ok());
 }
 
-// Every pool is short at times and asks every other one, from all threads at once.
+// Every pool is short at times and asks all others to free memory, from all threads at once.
 TEST_F(PoolTest, SessionsOfOneDeviceNeverDeadlock) {
   constexpr int64_t kTotal = 24 * kMiB;
   auto total = std::make_shared<MemoryBudget>(kTotal);

@@ -1,5 +1,4 @@
-// The way into OpenCL: where it is looked for, what its absence looks like, errors, counted
-// handles.
+// Opening OpenCL: where it is searched, the result when it is absent, errors, counted handles.
 #include <gmock/gmock.h>
 
 #include "backends/opencl/runtime/cl_objects.h"
@@ -68,7 +67,7 @@ TEST(OpenClApi, ALibraryThatIsNotOpenClIsRefusedByName) {
   EXPECT_THAT(opened.reason, HasSubstr("not an installable driver"));
 }
 
-// As the loaders find them; what is no driver's file or cannot be read is passed over.
+// The same files as the loaders find; invalid or unreadable ones are skipped.
 TEST(OpenClApi, InstalledDriversAreThoseThatTheLoaderWouldOpen) {
   const oncilla::testing::TemporaryFolder folder;
   folder.Write("a.icd", "libfirst.so.1\nlibother.so\n");

@@ -80,7 +80,7 @@ TEST(DiskCache, AnyDamageIsAMiss) {
     ASSERT_TRUE(::oncilla::testing::WriteQuickly(path, whole.substr(0, length)));
     EXPECT_EQ(cache.Load(Key(1)), std::nullopt) << "cut to " << length;
   }
-  // The right bytes under another key's name are somebody else's program.
+  // Valid bytes under another key's name are another program and must be a miss.
   ASSERT_TRUE(WriteFile(JoinPath(folder.path(), Key(2) + ".entry"), whole).ok());
   EXPECT_EQ(cache.Load(Key(2)), std::nullopt);
   ASSERT_TRUE(WriteFile(path, whole).ok());
@@ -112,7 +112,7 @@ TEST(DiskCache, StaysWithinItsBoundAndDropsTheOldest) {
   EXPECT_TRUE(ListCache(folder.path())->empty());
 }
 
-// A process that is killed while its driver works on Key(2), after it worked on Key(1).
+// A process that is killed while its driver uses Key(2), after it has used Key(1).
 void DieAtWork(const std::string& folder) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
@@ -150,13 +150,13 @@ TEST(DiskCache, AnEntryThatKilledTwoProcessesIsNotUsedAgain) {
   EXPECT_EQ(cache.Load(Key(2)), std::nullopt);
   cache.Store(Key(2), "deadly");
   EXPECT_EQ(cache.Load(Key(2)), std::nullopt);
-  // While a process holds its mark, others do not take it for a crash.
+  // While a process holds its mark, others must not treat it as a crash.
   DiskCache::InUse in_use(cache, Key(1));
   DiskCache other(folder.path());
   EXPECT_EQ(other.Load(Key(1)), "fine");
 }
 
-// A user may have interrupted two first runs: the ban ends, later after each further death.
+// A user may have interrupted two first runs: the ban must end, later after each further death.
 TEST(DiskCache, ABanEnds) {
   Folder folder;
   const std::string file = JoinPath(folder.path(), Key(2) + ".crashed");
@@ -234,7 +234,7 @@ struct Opened {
   Context context = *CreateContext(api, device.platform.id, device.id);
   std::shared_ptr<DeviceContext> shared =
       std::make_shared<DeviceContext>(device.platform.api, *Retain(api, context.get()));
-  // What the kernel makes of 21.
+  // The kernel's result for 21.
   int32_t Run(const BuiltProgram& built) {
     auto queue = *CreateQueue(api, context.get(), device.id, false);
     auto buffer = *CreateBuffer(api, context.get(), 4);

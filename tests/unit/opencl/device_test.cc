@@ -1,5 +1,5 @@
 // The device on real drivers: recipes run, views, staging, the error word, memory, deadlines, and
-// nothing left behind.
+// no leaked objects.
 #include "backends/opencl/device.h"
 
 #include <gmock/gmock.h>
@@ -93,8 +93,7 @@ DeviceInfo InfoOf(const FoundDevice& found) {
   return info;
 }
 
-// A device with one region and a queue, used as a test would use paper; with sub-buffers, and with
-// places instead.
+// A device with one region and a queue; with sub-buffers, and with places instead.
 class OpenClDevice : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -274,7 +273,7 @@ TEST_P(OpenClDevice, WaitingForTheDownloadTellsOfTheKernelsBeforeIt) {
   ASSERT_TRUE(recording.ok());
   std::vector<float> result(1);
   const Download download{std::as_writable_bytes(std::span(result)), Slot(2 * align_, 4)};
-  // One flush and one wait for a run, and its failure is not taken for the next one's.
+  // One flush and one wait for a run, and its failure must not be reported for the next one.
   for (const int32_t index : {9, 1, -1, 2}) {
     const std::vector<int32_t> indices = {index};
     const Upload upload{Slot(align_, 4), std::as_bytes(std::span(indices))};
@@ -380,7 +379,7 @@ TEST_P(OpenClDevice, ProfilesEachStepWhereTheDriverTells) {
   auto recording = device_->Record({{kernel.get(), {}, {{Slot(0, 16)}}, {}, "a"},
                                     {kernel.get(), {}, {{Slot(align_, 16)}}, {}, "b"}});
   ASSERT_TRUE(recording.ok());
-  // Only a queue with stamps can tell.
+  // Only a queue with stamps reports times.
   auto untold = device_->Submit(*queue_, **recording, {}, {.profile = true});
   ASSERT_TRUE(untold.ok());
   ASSERT_TRUE(device_->Wait(*untold, kNoDeadline).ok());

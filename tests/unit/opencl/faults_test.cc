@@ -1,5 +1,5 @@
-// Drivers that fail: out of memory at any point, lost or hung devices, objects that are not there.
-// Faults are put into a copy of the function table, so they hit the very call that is meant.
+// Drivers that fail: out of memory at any point, lost or hung devices, objects that cannot be
+// created. Faults are put into a copy of the function table, so that a particular call fails.
 #include <gmock/gmock.h>
 
 #include "backends/opencl/device.h"

@@ -1,6 +1,6 @@
-// Devices that lie, whole: a driver compiles something else than it was given to, or has less than
-// it claims. Opening the device finds it out by running, and the portable kernels then give what
-// the CPU gives. (opencl_probe_test.cc tests the finding out alone.)
+// Devices with false claims: a driver compiles something other than its input, or has less than it
+// claims. Opening the device detects that by running kernels, and the portable kernels then give
+// the CPU's results. (probe_test.cc tests the detection alone.)
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -52,7 +52,7 @@ cl_int CL_API_CALL LyingProfilingInfo(cl_event event, cl_profiling_info info, si
   return error;
 }
 
-// Puts `to` for each `from` wherever a kernel has it.
+// Replaces each `from` by `to` in all kernels.
 void Replace(std::string& text, std::string_view from, std::string_view to) {
   for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) {
     text.replace(at, from.size(), to);
@@ -86,7 +86,7 @@ class OpenClLies : public ::testing::Test {
     info.alignment_bytes = std::max<int64_t>(found_->facts.base_alignment, 128);
     return ClDevice::Open(*found_, info, {});
   }
-  // The device wrapped; `cl` stays to be looked at.
+  // The wrapped device; `cl` remains accessible to the test.
   std::unique_ptr<CheckedDevice> Open(const ClDevice** cl) {
     auto opened = TryOpen();
     EXPECT_TRUE(opened.ok()) << opened.status();
@@ -96,7 +96,7 @@ class OpenClLies : public ::testing::Test {
     return std::make_unique<CheckedDevice>(*std::move(opened));
   }
 
-  // All small cases of these files that the device does not refuse; how many those were.
+  // Runs all small cases of these files that the device does not refuse; returns their number.
   int RunCases(Device& device, const std::vector<std::string>& names) {
     const auto ops = OpSet::Builtin();
     int passed = 0;

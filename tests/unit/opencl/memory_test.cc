@@ -1,5 +1,5 @@
-// What an OpenCL device tells of its free memory: AMD's query where it is, the host's where memory
-// is shared, else nothing.
+// The free memory that an OpenCL device reports: AMD's query if available, the host's if memory is
+// shared, else nothing.
 #include <gtest/gtest.h>
 
 #include "backends/opencl/device.h"

@@ -1,5 +1,5 @@
-// Kernels that take places instead of sub-buffers: the change of their text (places.h), and which
-// devices have it. (device_test.cc and the cases run such kernels.)
+// Kernels that take places instead of sub-buffers: the rewriting of their text (places.h), and
+// which devices use it. (device_test.cc and the cases run such kernels.)
 #include "backends/opencl/runtime/places.h"
 
 #include <gmock/gmock.h>

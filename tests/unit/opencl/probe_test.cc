@@ -1,4 +1,5 @@
-// Capabilities by running, not by claim: devices that lie, known faults, the choice of shape.
+// Capabilities from running kernels, not from claims: false claims, known faults, the choice of
+// shape.
 #include "backends/opencl/runtime/probe.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Puts `to` for every `from` in a kernel's text: a device whose arithmetic is that wrong.
+// Replaces `from` by `to` in a kernel's text: a device with that arithmetic error.
 struct Lie {
   std::string text;
   Source source;
@@ -52,7 +53,7 @@ TEST(OpenClProbe, AFalseClaimOfHalfIsDropped) {
   EXPECT_THAT(result.notes.back(), HasSubstr("no fp16 math: "));
 }
 
-// PoCL has no half arithmetic, so one is put in its place that computes as floats do.
+// PoCL has no half arithmetic, so it is replaced by arithmetic in float.
 TEST(OpenClProbe, HalfArithmeticIsBelievedOnlyWhenItIsRight) {
   ONCILLA_NEEDS_OPENCL();
   FoundDevice device = *TheTestDevice().found;
@@ -79,7 +80,7 @@ __kernel void fp16_ops(__global const half* restrict in, __global half* restrict
   }
 }
 
-// What matrix units do is written out for other devices; here it stands for NVIDIA's instructions.
+// The portable code of matrix units stands for NVIDIA's instructions here.
 TEST(OpenClProbe, MatrixUnitsAreBelievedOnlyWhenEveryProductIsRight) {
   ONCILLA_NEEDS_OPENCL();
   FoundDevice device = *TheTestDevice().found;

@@ -1,4 +1,4 @@
-// Recipes without a device: their text, and what is refused before a driver sees it.
+// Recipes without a device: their text, and what is refused before it reaches a driver.
 #include "backends/opencl/recipes/recipe.h"
 
 #include <gmock/gmock.h>

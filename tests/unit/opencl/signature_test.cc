@@ -93,7 +93,7 @@ TEST(OpenClSignature, WrongNamesOrdersAndKindsAreNoticed) {
   EXPECT_THAT(Refusal(many), HasSubstr("no parameter for argument 5, 'run_error'"));
 }
 
-// What CheckSignature looks at.
+// The properties that CheckSignature examines.
 std::string KeyOf(const Dispatch& d) {
   std::string key = StrCat(d.source->path, ":", d.entry, "\n", d.generated);
   for (const auto& [name, value] : d.defines) key += StrCat("\n", name, " ", value);

@@ -1,4 +1,4 @@
-// Plans for devices that are not there.
+// Plans for simulated devices.
 #include <gmock/gmock.h>
 
 #include "backends/opencl/simulated/device.h"
@@ -14,7 +14,7 @@ namespace {
 using oncilla::testing::TemporaryFolder;
 using ::testing::HasSubstr;
 
-// A convolution, a depthwise one, a mean over the picture, a product, a softmax.
+// A convolution, a depthwise one, a mean over the image, a product, a softmax.
 std::string SmallNet() {
   oncilla::testing::OnnxGraphText net;
   const auto weights = [&](const std::string& name, const std::vector<int64_t>& shape) {
@@ -121,7 +121,7 @@ TEST_F(OpenClSimulated, EachDevicePlansTheWholeNet) {
   }
 }
 
-// The rules between facts and capabilities hold for records too.
+// The rules between facts and capabilities apply to records too.
 TEST_F(OpenClSimulated, RecordsAreDevicesAsDriversTellOfThem) {
   for (const SimulatedRecord& record : SimulatedRecords()) {
     SCOPED_TRACE(record.id);

@@ -1,7 +1,7 @@
 // Every call of a driver fails once: for each kind of call and n = 1, 2, ... the n-th one while a
-// model is compiled, run and closed, until one round makes fewer calls than that. Each round ends
-// in an error that names the call or in the right answer; then, the driver being well again, the
-// same devices and pools give the right answer; and after the close nothing is left.
+// model is compiled, run and closed, until a round makes fewer calls than that. Each round must end
+// in an error that names the call or in the right result; then, without faults, the same devices
+// and pools must give the right result; and after the close no driver object may be left.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -48,7 +48,7 @@ struct Failing<kMember, kName, Object*(CL_API_CALL*)(Arguments...)> {
   }
 };
 
-// Releases are left out: a driver that cannot release has nothing that one could do about it.
+// Releases are left out: nothing can be done about a driver that cannot release an object.
 #define SWEPT_CALLS(X)          \
   X(CreateContext)              \
   X(CreateCommandQueue)         \
@@ -107,7 +107,7 @@ Graph Net() {
   return graph;
 }
 
-// What a session has, with a driver that may fail.
+// The parts of a session, with a driver that may fail.
 class Parts {
  public:
   explicit Parts(ThreadPool* threads) {
@@ -154,7 +154,7 @@ class Parts {
     return executor_->Run(std::vector<Tensor>{x}, control);
   }
 
-  // Everything goes, as when a session is closed.
+  // Destroys everything, as when a session is closed.
   void Close() {
     executor_.reset();
     constants_.reset();
@@ -209,7 +209,7 @@ class OpenClSweep : public ::testing::Test {
     }
   }
 
-  // One round; true when the fault was met.
+  // One round; returns true when the fault occurred.
   bool Round(std::string_view call, int n, cl_int error, const std::string& cache_folder) {
     const std::string where = StrCat(n, ". cl", call, " gives ", ErrorName(error));
     const LiveObjects before = CountLiveObjects();
@@ -244,13 +244,13 @@ class OpenClSweep : public ::testing::Test {
     return met;
   }
 
-  // Failures say what the driver said.
+  // Failures must contain the driver's error.
   static void ExpectClean(const Status& status, const std::string& where) {
     EXPECT_THAT(Message(status), HasSubstr(ErrorName(sweep.error))) << where;
     EXPECT_THAT(Message(status), HasSubstr("cl")) << where;
   }
 
-  // All rounds of a call; how many there were.
+  // All rounds of a call; returns their number.
   int All(std::string_view call, cl_int error, const std::string& cache_folder) {
     int n = 1;
     while (n < 1000 && !HasFailure() && Round(call, n, error, cache_folder)) ++n;
@@ -282,7 +282,7 @@ TEST_F(OpenClSweep, WhateverCallFailsTheErrorIsCleanAndTheNextRunRight) {
   }
 }
 
-// What a device seemed to lack while memory was short is not remembered.
+// A capability that failed only because memory was short must not be cached.
 TEST_F(OpenClSweep, AFailureOfTheMomentIsNotKept) {
   if (!found_->facts.claims_fp64) GTEST_SKIP() << "the device has no doubles";
   const oncilla::testing::TemporaryFolder fresh;
@@ -299,7 +299,7 @@ TEST_F(OpenClSweep, AFailureOfTheMomentIsNotKept) {
   EXPECT_TRUE(has_doubles());
 }
 
-// Without kept programs: what is compiled, and how devices are tried out.
+// Without cached programs: compilation of kernels and probing of devices.
 TEST_F(OpenClSweep, WhateverBuildFails) {
   for (const std::string_view call :
        {std::string_view(kNameBuildProgram), std::string_view(kNameCreateProgramWithSource)}) {

@@ -1,5 +1,5 @@
-// Tiled products and convolutions on a device, with each tile of every family, whole and with K
-// divided, at sizes that end inside of tiles; and how tiles are chosen.
+// Tiled products and convolutions on a device, with each tile of every family, with and without
+// division of K, at sizes that end inside of tiles; and how tiles are chosen.
 #include "backends/opencl/recipes/tiles.h"
 
 #include <gtest/gtest.h>
@@ -378,7 +378,7 @@ TEST(OpenClTilePlans, TheEnvironmentSaysWhetherThereAreMatrixUnits) {
       {{"none", MatrixUnit::kNone}, {"written", MatrixUnit::kWritten}, {"", std::nullopt}}, "ptx");
 }
 
-// What follows from it: the order of sums is the same on any part of a device class.
+// Therefore the order of sums is the same on all devices of a class.
 TEST(OpenClTilePlans, PartsDoNotFollowTheExactNumberOfCores) {
   for (const ProductSizes& p : {ProductSizes{49, 512, 4608, 1}, ProductSizes{196, 256, 2304, 1},
                                 ProductSizes{128, 768, 3072, 1}, ProductSizes{784, 128, 1152, 1}}) {

@@ -1,4 +1,4 @@
-// Tables of measured choices: files of strangers, which rows a device uses, where an entry enters a
+// Tables of measured choices: untrusted files, which rows a device uses, how an entry affects a
 // recipe, and measuring on a device.
 #include <gmock/gmock.h>
 
@@ -114,7 +114,7 @@ TEST(TuningFile, LeavesOutWrongEntries) {
             "below": {"choice": "c", "us": -1}, "endless": {"choice": "c", "us": inf}, "": {"choice": "c"}
           }}], "more": {"of": "a later version"}})",
       notes);
-  // 'inf' is no JSON, so that the whole text is refused.
+  // 'inf' is not valid JSON, so the whole text is refused.
   EXPECT_FALSE(read.ok());
   const auto again = ParseTuning(
       R"({"oncilla_tuning": 1, "devices": [{"platform": "p", "device": "d", "shape": "gpu",
@@ -245,7 +245,7 @@ std::vector<Capabilities> AllKinds() {
   return all;
 }
 
-// Whole numbers above one: what decides how much code and how many registers there are
+// Whole numbers above one: they determine the amount of code and the number of registers
 // (tools/kernels/variants.py).
 std::string Sizes(const std::map<std::string, std::string>& defines) {
   static const std::set<std::string> kNone = {"GX", "GY", "GROUP", "AXES", "WIDTH", "STEP"};
@@ -282,7 +282,7 @@ TEST(TunedRecipe, ChoicesAreTakenAndNamedByVariants) {
     for (const LayerNode& node : Nodes()) {
       const Recipe plain = RecipeOf(node, caps), listed = RecipeOf(node, Listing(caps));
       EXPECT_TRUE(plain.decision.layer.empty());
-      EXPECT_EQ(ToString(plain), ToString(listed)) << "a table that says nothing changes nothing";
+      EXPECT_EQ(ToString(plain), ToString(listed)) << "an empty table must not change a recipe";
       const Decision& decision = listed.decision;
       ASSERT_FALSE(decision.layer.empty()) << ToString(plain);
       families.insert(decision.layer.substr(0, decision.layer.find_first_of("0123456789")));
@@ -304,7 +304,7 @@ TEST(TunedRecipe, ChoicesAreTakenAndNamedByVariants) {
       }
     }
   }
-  EXPECT_THAT(families, SizeIs(7)) << "all families that choose";
+  EXPECT_THAT(families, SizeIs(7)) << "every family with choices must be measured";
 }
 
 TEST(TunedRecipe, WhatIsNoChoiceIsIgnored) {
@@ -369,7 +369,7 @@ TEST_F(OpenClTuning, MeasuresWhatAgrees) {
     EXPECT_EQ(measured->choices, tuner.layers()[0].choices);
     EXPECT_GT(measured->best_us, 0);
     EXPECT_LE(measured->best_us, measured->generic_us);
-    // Where nothing is over in time, that is said.
+    // If nothing completes in time, the failure must say so.
     EXPECT_EQ(tuner.Measure(1, std::chrono::steady_clock::now()).status().code(),
               Code::kDeadlineExceeded);
   }

@@ -1,4 +1,4 @@
-// Waits on a driver of which the tests decide when a command is over, and whether it calls back.
+// Waits on a driver that completes commands, and calls back, when the test says so.
 #include "backends/opencl/runtime/waiter.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ class OpenClWaiter : public ::testing::Test {
     calls_back = true;
     callback = nullptr;
   }
-  // A call that is still owed frees what it holds.
+  // A callback that has not been made yet frees its data.
   ~OpenClWaiter() override { Driver::Call(); }
 
   Api api_;

@@ -155,8 +155,8 @@ std::vector<double> Expected(const Problem& p, size_t each = 1) {
   return y;
 }
 
-// The rule of the cases (tests/case_runner/case_file.h), which also wants equal infinities; single
-// sums of 64 channels in tiles of 4 x 4 come to 1.1e-5 where it has 1e-5.
+// The tolerance of cases (tests/case_runner/case_file.h), which also requires equal infinities;
+// single sums of 64 channels in tiles of 4 x 4 reach 1.1e-5 instead of its 1e-5.
 void ExpectRight(const Problem& p, const std::vector<float>& y) {
   const std::vector<double> want = Expected(p);
   ASSERT_EQ(y.size(), want.size());
@@ -181,7 +181,7 @@ void ExpectRight(const Problem& p, const std::vector<float>& y) {
 constexpr WinogradChoice kBoth[] = {WinogradChoice::kTwo, WinogradChoice::kFour};
 
 // The layers of ResNet-50 that have a tile, with numbers whose sums are harder than those of nets:
-// what is promised of each is a relative error of 1e-6.
+// the documented relative error is 1e-6.
 TEST_P(OpenClWinograd, ErrorsOfResNet50sLayers) {
   for (const auto& [side, channels] : {std::pair{56, 64}, {28, 128}, {14, 256}}) {
     const Problem p({1, side, side, channels}, channels, {1, 1, 1, 1});
@@ -223,7 +223,8 @@ TEST_P(OpenClWinograd, BordersChannelsAndBatches) {
   }
 }
 
-// More than a block of tiles on devices that take them in blocks; and the same bits again.
+// More tiles than a block holds, on devices that process them in blocks; and bit-identical results
+// when repeated.
 TEST_P(OpenClWinograd, ManyTiles) {
   for (const WinogradChoice choice : kBoth) {
     Open(choice);
@@ -254,7 +255,7 @@ TEST_P(OpenClWinograd, InfinitiesAndNanStandWhereSumsHaveThem) {
         ExpectRight(one, Run(one));
       }
     }
-    // Not the convolution's: the epilogue's own.
+    // From the epilogue, not from the convolution.
     p.bias[5] = kInf;
     p.residual = Numbers(p.y_shape.elements(), 4);
     p.residual[200] = NAN;
@@ -306,7 +307,7 @@ Capabilities Gpu(GpuFamily family, int64_t units) {
   return caps;
 }
 
-// By the filter alone, since it is packed before sizes are known.
+// Depends on the filter alone, since it is packed before sizes are known.
 TEST(OpenClWinogradChoice, WhichFilters) {
   const Capabilities caps = Gpu(GpuFamily::kNvidia, 28);
   const auto tile = [&](const ConvAttrs& attrs, const Shape& filter, DType dtype = DType::kF32) {
@@ -360,7 +361,7 @@ TEST(OpenClWinogradChoice, TheEstimateTakesItWhereItGains) {
   const Capabilities rdna = Gpu(GpuFamily::kAmdWave32, 20), geforce = Gpu(GpuFamily::kNvidia, 28);
   EXPECT_TRUE(WinogradPays(Square(64, 28, 128), 4, rdna));
   EXPECT_TRUE(WinogradPays(Square(1, 14, 256), 2, rdna));
-  // So few outputs that reading four times the weights is what takes the time.
+  // So few outputs that reading four times the weights dominates the time.
   EXPECT_FALSE(WinogradPays(Square(1, 7, 256), 2, geforce));
   EXPECT_FALSE(WinogradPays(Square(1, 4, 128), 4, rdna));
   Capabilities cpu = Gpu(GpuFamily::kAny, 2);

@@ -1,5 +1,5 @@
-// Attention as frameworks write it out becomes the op, and computes the same; what only looks like
-// it stays.
+// Attention as frameworks export it becomes the op, and computes the same; subgraphs that only
+// resemble it are not changed.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -149,8 +149,8 @@ TEST(RecogniseAttention, SeveralMasksAreAddedUp) {
   EXPECT_EQ(CountOps(after, "Softmax"), 0);
 }
 
-// Where a row is hidden as a whole, the number that stands in for its scores hides what was added
-// to them before: all keys weigh the same.
+// If a row is masked completely, the number that replaces its scores also replaces what was added
+// to them before: all keys have the same weight.
 TEST(RecogniseAttention, ANumberStandsInForMasksToo) {
   Written w(Shape{1, 5, 6});
   const ValueId q = w.Heads(w.x, 2), k = w.Heads(w.x, 2), v = w.Heads(w.x, 2);
@@ -167,8 +167,8 @@ TEST(RecogniseAttention, ANumberStandsInForMasksToo) {
   EXPECT_EQ(CountOps(after, "Attention"), 1) << Print(after);
 }
 
-// As PyTorch exports scaled_dot_product_attention: both operands carry the root of the factor, in
-// front of their transposes, and queries without a key give zeros.
+// As PyTorch exports scaled_dot_product_attention: both operands are multiplied by the root of the
+// factor, before their transposes, and queries without a key give zeros.
 TEST(RecogniseAttention, SoftmaxThatTurnsNanToZero) {
   Written w(Shape{1, 5, 6});
   const auto heads = [&](std::vector<int64_t> order) {
@@ -196,7 +196,7 @@ TEST(RecogniseAttention, SoftmaxThatTurnsNanToZero) {
   EXPECT_EQ(CountOps(after, "MatMul"), 1) << Print(after);
 }
 
-// As Swin Transformers write it: windows of several images, of which each place has its own mask.
+// As Swin Transformers export it: windows of several images, with a mask for each window position.
 TEST(RecogniseAttention, MasksOfWindows) {
   Written w(Shape{6, 5, 6});  // 2 images of 3 windows
   for (const auto& [shape, name] :
@@ -213,7 +213,7 @@ TEST(RecogniseAttention, MasksOfWindows) {
   EXPECT_EQ(CountOps(after, "Softmax"), 0);
 }
 
-// A factor for each head, which is learnt, goes to the queries.
+// A learnt factor for each head is applied to the queries.
 TEST(RecogniseAttention, FactorsOfHeads) {
   Written w(Shape{2, 5, 6});
   const ValueId q = w.Heads(w.x, 2), k = w.Heads(w.x, 2), v = w.Heads(w.x, 2);
@@ -311,7 +311,7 @@ TEST(RecogniseAttention, WhatIsSomethingElseStays) {
   });
 }
 
-// One product of all three, cut as rows or after the heads were moved to the front.
+// One product for all three, split as rows or after the heads were moved to the front.
 TEST(ReadColumns, OfOneProduct) {
   const auto check = [](auto&& cut) {
     Written w(Shape{2, 5, 6});
@@ -363,7 +363,7 @@ TEST(ReadColumns, OfOneProduct) {
   });
 }
 
-// Rows that alternate between the three are no columns.
+// Rows that alternate between the three cannot be read as columns.
 TEST(ReadColumns, HeadsThatAlternateStay) {
   Written w(Shape{2, 5, 6});
   const ValueId all = w.t.Add("MatMul", {w.x, w.t.Weights({6, 24})});

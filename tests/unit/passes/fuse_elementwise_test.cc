@@ -1,4 +1,5 @@
-// Elementwise chains and trees in one node: what joins, what stays apart, and that nothing changes.
+// Elementwise chains and trees in one node: which nodes are fused, which are not, and that results
+// do not change.
 #include <gmock/gmock.h>
 
 #include "engine/run/executor.h"
@@ -101,7 +102,7 @@ TEST_F(FuseElementwiseTest, ConditionsCastsAndIntegers) {
   ExpectSameResults(graph_, after, 0);
 }
 
-// Sizes computed from shapes stay visible to planning.
+// Sizes computed from shapes must stay visible to planning.
 TEST_F(FuseElementwiseTest, ShapeArithmeticIsLeftAlone) {
   const ValueId x = Input("x", PartialShape({Dim::Named("n"), Dim(4)}));
   const ValueId shape = Add("shape", "Shape", {x});

@@ -1,4 +1,4 @@
-// Inverted residuals and gates: what becomes one node, what must stay apart, and that both compute
+// Inverted residuals and gates: what is fused to one node, what must not be, and that both compute
 // the same.
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using namespace testing;
 const Pass kResiduals{"fuse inverted residuals", &FuseInvertedResiduals};
 const Pass kGates{"fuse gates", &FuseGates};
 
-// A picture is large enough when its expanded tensor of 64 channels is.
+// An image is large enough if its expanded tensor of 64 channels is.
 constexpr int64_t kLarge = 64, kSmall = 16, kMany = 64;
 
 class Blocks : public ::testing::Test {

@@ -1,5 +1,5 @@
-// Golden texts of small models that show much: the graph as imported, after the passes and as
-// compiled, where its nodes run, the plan, and the OpenCL recipes for a made-up device.
+// Golden texts of small models: the graph as imported, after the passes and as compiled, where its
+// nodes run, the plan, and the OpenCL recipes for an invented device.
 //
 // The texts are in tests/golden. ONCILLA_REWRITE_GOLDEN=1 rewrites them; read the change before you
 // commit it.
@@ -40,7 +40,7 @@ std::vector<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-// The lines that differ, by the longest common subsequence, with what stands right before them.
+// The lines that differ, by the longest common subsequence, with the line before them.
 std::string Difference(const std::string& before, const std::string& after) {
   const auto a = Lines(before), b = Lines(after);
   std::vector<std::vector<int>> common(a.size() + 1, std::vector<int>(b.size() + 1));
@@ -67,7 +67,7 @@ std::string Difference(const std::string& before, const std::string& after) {
   return out;
 }
 
-// Constants with the digits that every machine computes, and names without what all have in common.
+// Constants with the digits that every machine computes, and names without their common part.
 std::string Shortened(std::string text) {
   for (const std::string part : {"StatefulPartitionedCall_1/StatefulPartitionedCall/",
                                  "/job:localhost/replica:0/task:0/device:"}) {
@@ -89,8 +89,8 @@ std::string Shortened(std::string text) {
 }
 
 #if defined(ONCILLA_OPENCL)
-// What a device that never was would launch for the steps of a plan. `values`: of every value of
-// the graph, for its size.
+// The launches of a plan's steps on an invented device. `values`: for every value of the graph, for
+// its size.
 std::string Recipes(const Plan& plan, const std::vector<Tensor>& values) {
   opencl::Capabilities caps;
   caps.local_groups = true;
@@ -291,7 +291,7 @@ TEST_F(Golden, ResidualBlock) {
   CheckOnnx("residual_block", net.graph);
 }
 
-// A factor per channel, of a batch of any size.
+// A factor per channel, for a batch of any size.
 TEST_F(Golden, SqueezeAndExcitation) {
   Net net;
   net.graph.Input("x", {"batch", 16, 6, 6}).Output("y", {"batch", 16, 6, 6});
@@ -346,7 +346,7 @@ TEST_F(Golden, Attention) {
   CheckOnnx("attention", net.graph);
 }
 
-// TensorFlow's, of inputs of any size.
+// TensorFlow's model, with inputs of any size.
 TEST_F(Golden, ConvNet) { CheckSavedModel("convnet", {{1, 8, 8, 3}}); }
 TEST_F(Golden, Encoder) { CheckSavedModel("encoder", {{2, 5}}); }
 

@@ -1,4 +1,4 @@
-// Transposes move through whatever can compute in another order, meet and vanish.
+// Transposes move through nodes that can compute in another order, meet and cancel.
 #include <gtest/gtest.h>
 
 #include "engine/graph/print.h"
@@ -12,7 +12,7 @@ using namespace testing;
 Graph Optimised(const GraphText& text) { return RunAndCompare(text.graph(), GraphPasses()); }
 int Transposes(const Graph& graph) { return CountOps(graph, "Transpose"); }
 
-// Convolutions as ONNX has them, with batch norm, a shortcut and a classifier's end.
+// Convolutions in ONNX's layout, with batch norm, a shortcut and a classifier.
 TEST(MoveTransposes, ResidualNetKeepsOneAtItsInput) {
   GraphText t;
   ValueId x = t.ConvFirst(t.Input("x", Shape{1, 3, 8, 8}), 3, 4, 3);
@@ -39,7 +39,7 @@ TEST(MoveTransposes, FetchedValuesKeepTheirOrder) {
   EXPECT_EQ(Transposes(Optimised(t)), 3);
 }
 
-// Squeeze and excitation: a channel's factor is stretched over the picture.
+// Squeeze and excitation: a channel's factor is broadcast over the image.
 TEST(MoveTransposes, FactorsPerChannel) {
   GraphText t;
   const ValueId x = t.ConvFirst(t.Input("x", Shape{1, 3, 6, 6}), 3, 4, 3);
@@ -74,7 +74,7 @@ TEST(MoveTransposes, OpsThatNameAxes) {
   EXPECT_EQ(Transposes(after), 1) << Print(after);
 }
 
-// Reductions that drop axes give the rest in its old order.
+// Reductions that drop axes must return the rest in its original order.
 TEST(MoveTransposes, DroppedAxes) {
   GraphText t;
   const ValueId x = t.ConvFirst(t.Input("x", Shape{2, 3, 6, 5}), 3, 4, 3);
@@ -108,8 +108,8 @@ TEST(MoveTransposes, UnknownRanksAreLeftAlone) {
   EXPECT_EQ(Print(after), Print(t.graph()));
 }
 
-// Never more bytes than before: a large operand that is not transposed keeps a small one's
-// transpose where it is.
+// Never more bytes than before: if a large operand is not transposed, a small one's transpose is
+// not moved either.
 TEST(MoveTransposes, NeverTransposesMoreThanBefore) {
   GraphText t;
   const ValueId small = t.ToFirst(t.Input("small", Shape{1, 1, 8, 8}));  // [1,8,1,8]
@@ -124,7 +124,7 @@ TEST(MoveTransposes, NeverTransposesMoreThanBefore) {
   }
 }
 
-// x + x^T asks for two orders at once.
+// x + x^T requires two orders at once.
 TEST(MoveTransposes, ContradictionsStay) {
   GraphText t;
   const ValueId x = t.Add("Relu", {t.Input("x", Shape{4, 4})});

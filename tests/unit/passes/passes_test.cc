@@ -1,5 +1,5 @@
-// Each pass by itself: what it makes of a small graph, what it must leave alone, and that both
-// compute the same.
+// Each pass by itself: its result on a small graph, what it must not change, and that both compute
+// the same.
 #include <gtest/gtest.h>
 
 #include "engine/base/early_end.h"
@@ -25,7 +25,7 @@ std::string Ops(const Graph& graph) {
   }
   return out;
 }
-// Device passes want nodes that are placed.
+// Device passes need placed nodes.
 Graph Placed(Graph graph) {
   for (uint32_t n = 0; n < graph.nodes().size(); ++n) graph.SetDevice(NodeId{n}, 0);
   return graph;
@@ -171,7 +171,7 @@ TEST(FoldConstants, LargeRepetitionsStay) {
   EXPECT_EQ(Ops(After(t, {kFold})), "Expand Mul Mul");
 }
 
-// Sizes that depend on data, and strings: no shape tells how much memory they take.
+// Sizes that depend on data, and strings: their memory does not follow from shapes.
 TEST(FoldConstants, WhatGrowsBeyondItsFactsStays) {
   const auto folded = [](int64_t limit) {
     GraphText t;
@@ -316,7 +316,7 @@ TEST(MergeMovements, WhatOthersReadStays) {
   EXPECT_EQ(Ops(After(t, {kMovements})), "Transpose Reshape Transpose");
 }
 
-// A reader of what has become known learns from it.
+// A value that becomes known must give its readers better facts.
 TEST(Patch, FactsGrow) {
   GraphText t;
   const ValueId x = t.Input("x", PartialShape({Dim::Named("n"), Dim(24)}));
@@ -329,7 +329,7 @@ TEST(Patch, FactsGrow) {
   EXPECT_EQ(StrCat(after.fact(after.outputs()[0].value)), "f32[n,6,4]") << Print(after);
 }
 
-// A pass may take long on a large graph, so limits of the work are looked at before each.
+// A pass may take long on a large graph, so limits of the work are checked before each.
 TEST(RunPasses, EndsBeforeTheNextPassWhenTheWorkIsCancelled) {
   GraphText t;
   t.Output("y", t.Add("Relu", {t.Add("Identity", {t.Input("x", Shape{2, 3})})}));

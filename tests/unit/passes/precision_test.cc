@@ -1,5 +1,5 @@
-// Mixed precision: which values become narrow, which do not and why; what real models lose and
-// save.
+// Mixed precision: which values become narrow, which do not and why; the error and the savings for
+// real models.
 #include "engine/passes/precision.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::OpsOf;
 
-// Weights of these sizes, every element `value` but for the first.
+// Weights of these sizes, every element `value` except the first.
 Tensor Weights(const Shape& shape, float value, float first) {
   Tensor tensor = Tensor::Allocate({DType::kF32, shape}).value();
   for (float& v : tensor.MutableAs<float>()) v = value;
@@ -199,7 +199,7 @@ TEST_F(NarrowStorageTest, RecurrentLayersAreNarrowWithTheirWeights) {
   EXPECT_EQ(WhyKept("lstm"), "denied by 'op:Lstm'");
 }
 
-// A mask is made in f32 and added in f32: in fp16 a row that is wholly masked would be NaN.
+// A mask is computed and added in f32: in fp16 a completely masked row would be NaN.
 TEST_F(NarrowStorageTest, MasksAreAddedInFp32) {
   const ValueId x = Input("x", {2, 16}), keep = Input("keep", {2, 16});
   const ValueId scores = Op("scores", "MatMul", {x, graph_.AddConstant(Weights({16, 16}, 1, 1))});
@@ -361,8 +361,8 @@ TEST_P(PrecisionOfModels, AgreeOnPhotographsInHalfTheMemory) {
         }
       }
     }
-    // The CPU's fp32 keeps nothing between the layers of an inverted residual, so that there half
-    // of the weights is what can be won.
+    // On the CPU, inverted residuals in fp32 store nothing between their layers, so that there half
+    // of the weights is all that can be saved.
     EXPECT_LE(static_cast<double>(WeightBytes(static_cast<size_t>(i) + 1)),
               0.51 * static_cast<double>(WeightBytes(0)));
     const double share = GetParam() == std::string("cpu") ? 0.7 : 0.55;
@@ -406,7 +406,7 @@ std::string RecurrentModel(const std::string& op, int64_t gates, bool linear) {
 TEST_P(PrecisionOfModels, RecurrentLayersStayWithinTheirBoundInHalfTheWeights) {
   // Each step rounds its gates and its result, and multiplies with rounded weights: three times
   // half a unit for each step that went before, which add up like a random walk, with a factor of 4
-  // for the worst. That no step forgets what the one before was wrong by is for the worst, too.
+  // for the worst. It is also the worst case that no step reduces the error of the one before.
   const double walk = 4 * std::sqrt(3.0 * kSteps);
   const testing::TemporaryFolder folder;
   struct {

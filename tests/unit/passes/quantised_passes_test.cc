@@ -1,5 +1,5 @@
-// Passes on quantised tensors: what becomes arithmetic on integers, what must stay as it is, and
-// that both compute the same. Scales are powers of two, so that real numbers are exact too.
+// Passes on quantised tensors: what becomes integer arithmetic, what must not be changed, and that
+// both compute the same. Scales are powers of two, so that real numbers are exact too.
 #include <gtest/gtest.h>
 
 #include "engine/graph/print.h"
@@ -144,8 +144,8 @@ TEST(FuseRequantize, SumsThatNobodyElseReads) {
   EXPECT_EQ(CountOps(after, "ConvInteger"), 4) << Print(after);
 }
 
-// Sums become real numbers within their product, where the factors are one for all or one for each
-// column, and no other node reads the values between the steps.
+// Sums are converted to real numbers within their product, if there is one factor, or one per
+// column, and no other node reads the intermediate values.
 TEST(FuseRequantize, RealResultsOfProducts) {
   QuantisedText t;
   const ValueId x = t.Quantise(t.Input("x", Shape{5, 6}), kX);
@@ -177,8 +177,7 @@ TEST(FuseRequantize, RealResultsOfProducts) {
   EXPECT_EQ(CountOps(after, "MatMulInteger"), 6) << Print(after);
 }
 
-// An op that comes to this list must not fill anything up: integers and real numbers have another
-// zero.
+// Ops in this list must not pad: integers and real numbers have different zeros.
 TEST(MoveIntegers, OpsThatOnlyMove) {
   const auto set = OpSet::Builtin();
   std::string ops;
@@ -228,7 +227,6 @@ TEST(MoveIntegers, NearestPixelsOfResize) {
   EXPECT_EQ(CountOps(RunAndCompare(t.graph(), std::vector{kMoves}), "QuantizeLinear"), 3);
 }
 
-// With an even zero point and few digits both roundings are one.
 // QuantizeLinear of y, whose lowest integer stands for zero if `from_zero`. The zero point is even,
 // so that ties are the same before and after it is added.
 ValueId Bytes(QuantisedText& t, ValueId y, bool from_zero) {

@@ -1,5 +1,5 @@
-// Random graphs of movements, elementwise ops, reductions and convolutions: the passes must keep
-// what they compute, find an end, and never transpose more bytes than before.
+// Random graphs of movements, elementwise ops, reductions and convolutions: the passes must not
+// change results, must terminate, and must never transpose more bytes than before.
 //
 // A graph is a list of random steps. It is built twice: with all sizes known, and with some of its
 // inputs' sizes open.
@@ -36,8 +36,8 @@ class Dice {
   uint32_t state_;
 };
 
-// Draws steps from the dice; shapes are read from a graph in which every size is known, so that the
-// same dice make the same steps, no matter which sizes the built graph knows.
+// Draws random steps; shapes are read from a graph in which every size is known, so that the same
+// random numbers give the same steps, no matter which sizes the built graph knows.
 class RandomGraph {
  public:
   RandomGraph(uint32_t seed, bool open) : dice_(seed), open_(open) {
@@ -64,7 +64,7 @@ class RandomGraph {
     std::vector<Dim> dims, partly;
     for (int64_t size : {2, 3 + dice_.Below(2), 4, 2 + dice_.Below(3)}) {
       dims.push_back(Dim(size));
-      // What is open is fed with 2.
+      // Open sizes are fed with 2.
       const bool hidden = size == 2 && dice_.Chance(70);
       partly.push_back(!hidden ? Dim(size) : dice_.Chance(50) ? Dim::Named("n") : Dim());
     }
@@ -206,7 +206,7 @@ class RandomGraph {
   std::vector<Pair> values_;
 };
 
-// What transposes move, those that only move axes of size 1 left out.
+// The bytes that transposes move, without those that only move axes of size 1.
 int64_t TransposedBytes(const Graph& graph) {
   int64_t bytes = 0;
   for (const Node& node : graph.nodes()) {
@@ -258,7 +258,7 @@ TEST(RandomGraphs, FusionsKeepWhatIsComputed) {
   }
 }
 
-// Narrow storage as a pass, which finds nothing more to do in the end.
+// Narrow storage as a pass that terminates.
 Status NarrowAll(const Graph& graph, const PassContext& given, Patch& patch) {
   StorageRequest request;
   request.options.storage = DType::kF16;

@@ -1,5 +1,5 @@
-// Loops that are recurrent layers: recognised whatever their gates' order, with the same results as
-// the loop, and left alone when anything is different.
+// Loops that are recurrent layers: recognised for any order of gates, with the same results as the
+// loop, and not changed when anything differs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Functions recognised however frameworks write them: activations and layer norms.
+// Functions recognised in all forms that frameworks export: activations and layer norms.
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -219,7 +219,8 @@ TEST_F(LayerNorms, ByTheRootOfTheMeanSquare) {
   }
 }
 
-// The differences from the mean are normed by their mean square; together that is a layer norm.
+// The differences from the mean are divided by their root mean square: together that is a layer
+// norm.
 TEST_F(LayerNorms, ALayerNormWithoutAnOffsetIsOneNode) {
   Formula f({4, 5});
   const ValueId d = f("Sub", {f.x, f.mean(f.x)});
@@ -228,7 +229,7 @@ TEST_F(LayerNorms, ALayerNormWithoutAnOffsetIsOneNode) {
   EXPECT_EQ(OpsOf(Recognised(f.Finish(f("Mul", {n, f.vector(scale_, {5})})))), "LayerNorm");
 }
 
-// The other norm has no offset, and an offset before the scale is not one behind it.
+// The other norm has no offset, and an offset before the scale is not one after it.
 TEST_F(LayerNorms, AnOffsetStaysBehindTheRootOfTheMeanSquare) {
   Formula f({4, 5});
   const ValueId v = f.mean(f("Square", {f.x}));
@@ -239,7 +240,7 @@ TEST_F(LayerNorms, AnOffsetStaysBehindTheRootOfTheMeanSquare) {
   ExpectSameResults(graph, after, 1e-5);
 }
 
-// Constants stay where the model's file has them, at any address.
+// Constants stay in the model's mapped file, at any address.
 TEST_F(LayerNorms, WithAnEpsilonAtAnOddAddress) {
   Formula f({4, 5});
   std::vector<std::byte> file(1 + sizeof(float));

@@ -1,4 +1,4 @@
-// Which graphs take samples one by one, and why others do not; cutting and joining rows.
+// Which graphs treat samples independently, and why others do not; splitting and joining rows.
 #include "engine/compile/batch_split.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// CheckedDevice: each rule broken once, on a device that would not mind, and sessions that use it.
+// CheckedDevice: each rule is broken once, on a device without checks; and sessions that use it.
 #include "engine/device/checked_device.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What the wrapped device gets wrong.
+// The error that the wrapped device makes.
 enum class Lie { kNone, kShortRegion, kLongPacking, kNamelessPacking, kSilentKernel };
 
 class TestRegion : public Region {
@@ -36,7 +36,7 @@ class TestKernel : public Kernel {
   const std::string description_;
 };
 
-// Takes everything and does nothing.
+// A device that accepts everything and does nothing.
 class Careless : public Device {
  public:
   explicit Careless(Lie lie) : lie_(lie) { info_.host_memory = true, info_.name = "careless"; }

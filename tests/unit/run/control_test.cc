@@ -1,5 +1,5 @@
 // Control flow, lists and variables: what the executor does between segments, on modules made by
-// hand. The results are written out.
+// hand. Expected results are literals.
 #include "engine/ops/control.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Runs on the CPU end while a kernel is at work: at their time limit, cancelled, when their session
-// is closed in a hurry. How long a kernel takes is measured, never assumed. Also built with
+// Runs on the CPU end while a kernel runs: at their time limit, when cancelled, when their session
+// is closed without waiting. The time of a kernel is measured, never assumed. Also built with
 // ThreadSanitizer (thread_tests).
 #include <gtest/gtest.h>
 
@@ -137,7 +137,7 @@ class EarlyEnds : public ::testing::Test {
   const std::shared_ptr<Runtime> runtime_ = Runtime::Create({});
 };
 
-// Without a look inside, a kernel that is a run's only one holds it for `full`.
+// If the kernel did not check, a run with a single kernel would take as long as `full`.
 TEST_F(EarlyEnds, WhileAKernelIsAtWork) {
   constexpr milliseconds kFull(kSanitized ? 400 : 100), kLimit(10);
   const struct {
@@ -159,7 +159,7 @@ TEST_F(EarlyEnds, WhileAKernelIsAtWork) {
     Tensor expected;
     const Clock::duration full = Timed(*model, whole, expected);
 
-    // The best of some, for other programs may take the processor at any time.
+    // The minimum of several, since other programs may use the processor at any time.
     const auto best = [&](Code code, auto&& run) {
       Clock::duration least = full;
       for (int i = 0; i < 3 && least > full / 2; ++i) {
@@ -200,7 +200,7 @@ TEST_F(EarlyEnds, WhileAKernelIsAtWork) {
   }
 }
 
-// What ends a run of one session leaves alone what the other has computed on the same threads.
+// Ending a run of one session must not affect results of the other on the same threads.
 TEST_F(EarlyEnds, OfOneSessionOnSharedThreads) {
   const Long what = Convolution();
   const auto ending = Open("cpu", "shared"), going_on = Open("cpu", "shared");
@@ -239,7 +239,7 @@ TEST_F(EarlyEnds, OfOneSessionOnSharedThreads) {
   EXPECT_GT(cancelled, 0);
 }
 
-// Long rows are sorted piece by piece; ties go by place.
+// Long rows are sorted in pieces; ties are ordered by index.
 TEST_F(EarlyEnds, SortingByPiecesIsSorting) {
   const Long what = Order();
   const auto session = Open("cpu");

@@ -1,4 +1,5 @@
-// The three stages together, on the CPU: plans per shape, segments where data decides, host nodes.
+// The three stages together, on the CPU: plans per shape, segments where sizes depend on data, host
+// nodes.
 #include "engine/run/executor.h"
 
 #include <gmock/gmock.h>
@@ -94,7 +95,7 @@ TEST_F(ExecutorTest, ResultsAreComputedInMemoryOfTheCaller) {
   EXPECT_EQ((*out)[0].shape(), (Shape{3, 4}));
 }
 
-// Weights stay where the model's file has them, at any address, until they are packed.
+// Weights stay in the model's mapped file, at any address, until they are packed.
 TEST_F(ExecutorTest, ConstantsAtOddAddressesArePacked) {
   const std::vector<float> weights = {1, 2, 3, 4, 5, 6};
   std::vector<std::byte> file(1 + weights.size() * sizeof(float));
@@ -151,8 +152,8 @@ TEST_F(ExecutorTest, RunsTellWhatBecameOfEachNode) {
   EXPECT_EQ(fates["found"], NodeFate::kHost);
 }
 
-// A value that planning computed is uploaded when an instance is made; what the arena holds later
-// in a run must not take its place, or the second run reads something else.
+// A value that planning computed is uploaded when an instance is made; the arena must not overwrite
+// it later in a run, or the second run reads something else.
 TEST_F(ExecutorTest, WhatPlanningComputedIsThereInTheNextRunToo) {
   Graph graph(OpSet::Builtin());
   const ValueId x = graph.AddInput("x", Fact::Of(DType::kF32, PartialShape({Dim(), Dim(2)})));
@@ -206,7 +207,7 @@ std::map<std::string, const Kernel*> KernelsOf(const Plan& plan) {
   return kernels;
 }
 
-// Scatter writes over what it changes, unless that has another reader or is what it writes.
+// Scatter overwrites its first input, unless that has another reader or is one of the updates.
 TEST_F(ExecutorTest, ScatterWritesOverItsFirstInput) {
   Graph graph(OpSet::Builtin());
   const ValueId x = graph.AddInput("x", Fact::Of(DType::kF32, Shape{3}));
@@ -243,7 +244,7 @@ TEST_F(ExecutorTest, ScatterWritesOverItsFirstInput) {
   }
 }
 
-// What the same is known of is taken from the plan before, and nothing else.
+// Nodes about whose inputs the same is known are taken from the previous plan, and no others.
 TEST_F(ExecutorTest, PlansShareWhatIsTheSame) {
   auto executor = Make(GrowingCache());
   const auto feeds = [&](int64_t rows, int64_t begin) {
@@ -302,7 +303,7 @@ TEST_F(ExecutorTest, PlansAreBounded) {
   EXPECT_EQ(executor->counters().plans_kept, 4u);
 }
 
-// Ten times as many runs at once as there may be instances: the others wait.
+// Ten times as many simultaneous runs as there may be instances: the others wait.
 TEST_F(ExecutorTest, InstancesAreBounded) {
   ExecutorOptions options;
   options.max_instances = 2;
@@ -342,7 +343,7 @@ TEST_F(ExecutorTest, ContentsThatFixShapesArePartOfTheKey) {
   EXPECT_EQ(executor->counters().plans_made, 2);
 }
 
-// A device computes the shape: the plan ends there and goes on with what was found.
+// A device computes the shape: the plan ends there, and the next segment uses the result.
 TEST_F(ExecutorTest, ComputedShapesEndASegment) {
   Graph graph(OpSet::Builtin());
   const ValueId x = graph.AddInput("x", Fact::Of(DType::kF32, Shape{4}));

@@ -1,5 +1,5 @@
-// What the CPU says of an index out of range: which one, where, and of how many. Cases can only ask
-// for the words that every device has.
+// The CPU's message for an index out of range: which index, where, and the size. Cases can only
+// test the words that all devices have.
 #include "engine/device/device.h"
 #include "engine/device/linked_backends.h"
 #include "engine/import/graph_builder.h"
@@ -56,7 +56,7 @@ TEST(IndexErrorTest, StringsToo) {
             "index 2 is out of range for axis 0 of size 2");
 }
 
-// The last thing that a run waits for comes after the node that fails.
+// The last thing for which a run waits comes after the node that fails.
 TEST(IndexErrorTest, NamesTheNodeThoughMoreIsInLineBehindIt) {
   GraphBuilder g;
   const auto index = g.Placeholder(DType::kI32, PartialShape(Shape{1}), "index");

@@ -1,5 +1,5 @@
-// Memory of results: what the application lets go of serves the next run, what it keeps stays its
-// own, and nothing outlives the executor.
+// Memory of results: released memory is reused by the next run, memory that the application keeps
+// is not, and nothing outlives the executor.
 #include "engine/tensor/result_memory.h"
 
 #include <gtest/gtest.h>

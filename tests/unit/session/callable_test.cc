@@ -1,5 +1,5 @@
 // Callables: positions instead of names, values on the host and on devices, and what happens to
-// them when their model changes or goes.
+// them when their model changes or is unloaded.
 #include "engine/session/callable.h"
 
 #include <gmock/gmock.h>
@@ -118,8 +118,8 @@ TEST_F(Callables, OutliveTheirModelsMemoryButNotItsUse) {
   EXPECT_FALSE(sum->Run(std::vector<RunValue>{a_, b_}).ok());
 }
 
-// A variable that was a constant so far begins to change: graphs that treated it as one are built
-// again.
+// A variable that was a constant so far starts to change: graphs that treated it as a constant must
+// be built again.
 TEST(CallablesOfModelsWithState, SeeWhatOthersWrite) {
   const std::string path =
       std::string(ONCILLA_SOURCE_DIR) + "/testdata/tensorflow/runs/state/model";
@@ -144,7 +144,7 @@ TEST(CallablesOfModelsWithState, SeeWhatOthersWrite) {
   EXPECT_EQ((*after)[0].host().As<int64_t>()[0], 1);
 }
 
-// The labels of an equation may have size one and stretch, which only what is fed says.
+// The letters of an equation may have size one and broadcast, which only the feeds tell.
 class CallablesForWhatIsFed : public testing::FarSession {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// Session options as text, JSON and TensorFlow's bytes; and which devices a session sees.
+// Session options as text, JSON and TensorFlow's bytes; and which devices are visible to a session.
 #include "engine/session/config.h"
 
 #include <gmock/gmock.h>
@@ -175,7 +175,7 @@ TEST(SessionConfig, TensorFlowsMixedPrecision) {
     std::vector<std::string> notes;
     const SessionOptions read = Read(Rewrites(options), &notes);
     EXPECT_THAT(notes, ElementsAre());
-    // What came of it is said in our own words, which are read back.
+    // The result is printed in our own form, and must be readable again.
     const std::string printed = PrintSessionConfig(read, TextForm::kJson);
     EXPECT_EQ(Read(printed).precision.storage, read.precision.storage);
     return printed;

@@ -1,4 +1,4 @@
-// Memory options: what they come to, what contradicts what, where a limit comes from.
+// Memory options: the resulting plan, contradictions, and the origin of a limit.
 #include "engine/session/device_memory.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Which device a session takes, what may fall back from it, and how memory grows there: options
-// whose effect shows with several devices, or with one that refuses something.
+// Which device a session uses, what may fall back from it, and how its memory grows: options whose
+// effect shows with several devices, or with one that refuses something.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -139,7 +139,7 @@ TEST(StrictExcept, NamedNodesMayFallBack) {
   EXPECT_THAT(told, HasSubstr("'Sqrt'"));
 }
 
-// By its own options: who hid the GPUs, or named the CPU, knows.
+// By its own options: a user who hid the GPUs, or named the CPU, needs no warning.
 TEST(AutoWithoutGpu, IsToldOnce) {
   std::string told;
   RuntimeOptions options;

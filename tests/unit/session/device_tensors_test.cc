@@ -1,6 +1,5 @@
-// Tensors that stay on a device: from one run to the next without a copy, counted and given back,
-// refused elsewhere. On a far device that counts what it is sent, and on OpenCL where there is
-// some.
+// Tensors that stay on a device: passed from one run to the next without a copy, counted and freed,
+// refused by other sessions. On a far device that counts its transfers, and on OpenCL if available.
 #include <gmock/gmock.h>
 #include <malloc.h>
 
@@ -77,7 +76,7 @@ TEST_P(DeviceTensors, GoFromModelToModelWithoutACopy) {
     EXPECT_EQ(script_->uploaded_bytes, 16);
     EXPECT_EQ(script_->downloaded_bytes, 16);
   }
-  // Neither the feed nor what came of it was overwritten.
+  // Neither the feed nor the result must have been overwritten.
   EXPECT_THAT(Values(*a.kept[0].Read()), ElementsAre(4, 1, 2, 3));
   EXPECT_THAT(Values(*b.kept[0].Read()), ElementsAre(2, 3, 4, 1));
 }
@@ -159,7 +158,7 @@ TEST_P(DeviceTensors, HaveTheirOwnShapeAndType) {
   EXPECT_THAT(Message(refused), HasSubstr("must be f32[n,4], not f32[2]"));
 }
 
-// The contents of such an input are part of the plan, so they come to the host.
+// The contents of such an input are part of the plan, so they are copied to the host.
 TEST_P(DeviceTensors, ThoseThatFixShapesAreReadByTheRun) {
   testing::OnnxGraphText graph;
   graph.Input("x", {"n", 4}).Input("shape", {2}, 7).Output("y", {"a", "b"});
@@ -209,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(On, DeviceTensors, ::testing::Values(false, true),
 
 class DeviceTensorsFar : public testing::FarSession {};
 
-// A node in between that the device cannot run: what it needs comes to the host, once.
+// The device cannot run a node in between: its inputs are copied to the host, once.
 TEST_F(DeviceTensorsFar, AreCopiedToWhereTheyAreNeeded) {
   Open();
   script_->refused_op = "Neg";
@@ -226,7 +225,7 @@ TEST_F(DeviceTensorsFar, AreCopiedToWhereTheyAreNeeded) {
   request.keep_all = true;
   const auto result = model->Run(request);
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->report.stats.copies, 2) << "down for Neg, and up again";
+  EXPECT_EQ(result->report.stats.copies, 2) << "one download for Neg, and one upload";
   EXPECT_THAT(Values(*result->kept[0].Read()), ElementsAre(-4, -1, -2, -3));
 }
 
@@ -245,7 +244,7 @@ TEST_F(DeviceTensorsFar, ReadingFromAHungDeviceEndsWithTheWatchdogOrTheSession) 
   script_->hang = false;
 }
 
-// What fixes a shape has to come to the host before anything runs.
+// A value that fixes a shape must be copied to the host before anything runs.
 TEST_F(DeviceTensorsFar, ARunThatReadsFromAHungDeviceEndsInTime) {
   Open();
   testing::OnnxGraphText graph;

@@ -1,5 +1,5 @@
-// A process forked after the runtime was used: told so by every run and opening, never left to wait
-// for threads that stayed in the parent.
+// A process forked after the runtime was used: every run and every opening must fail with a
+// message, and never wait for threads that only the parent has.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ bool Refused(const Status& status) {
          Message(status).find(kAdvice) != std::string::npos;
 }
 
-// The exit status of a child that does `body`, which is killed when it hangs.
+// The exit status of a child that calls `body`; it is killed when it hangs.
 template <class Body>
 int InChild(const Body& body) {
   const pid_t child = fork();
@@ -63,10 +63,11 @@ TEST(Fork, ChildrenAreToldAndMayStartAnew) {
               return loaded.ok() && (*loaded)->Run(request).ok() ? 0 : 2;
             }),
             0);
-  EXPECT_TRUE(model->Run(request).ok()) << "the parent goes on";
+  EXPECT_TRUE(model->Run(request).ok()) << "the parent must still run";
 }
 
-// Threads of drivers stay in the parent as well: a child is told so at once, and has the CPU.
+// Threads of drivers stay in the parent as well: a child must be told so at once, and can use the
+// CPU.
 TEST(Fork, ChildrenHaveTheCpuWhereTheParentUsedOpenCl) {
   const testing::TemporaryFolder folder;
   testing::OnnxGraphText graph;
@@ -100,7 +101,7 @@ TEST(Fork, ChildrenHaveTheCpuWhereTheParentUsedOpenCl) {
               return took < std::chrono::seconds(1) ? 0 : 6;
             }),
             0);
-  EXPECT_TRUE(model->Run(request).ok()) << "the parent goes on";
+  EXPECT_TRUE(model->Run(request).ok()) << "the parent must still run";
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ TEST_F(ModelState, AVariableOfAnotherTypeOrNameIsRefusedByName) {
     EXPECT_THAT(std::string(Message(status)),
                 HasSubstr("the variable 'Variable_1' is a f32[3], and a "));
   }
-  // Nothing has happened.
+  // The refused calls must not have changed anything.
   EXPECT_THAT(Get("sum").As<float>(), ElementsAre(1, 2, 3));
 }
 
@@ -185,7 +185,7 @@ TEST_F(ModelState, ALoopThatWouldCountAwayFromItsLimitFails) {
   }
 }
 
-// A generator's position is state like any other: runs take turns, in any graph that holds one.
+// A generator's position is state: runs must take turns in any graph that uses one.
 TEST_F(ModelState, RunsAtOnceDrawOtherSeededNumbers) {
   model_ = Load("/testdata/tensorflow/runs/streams/model");
   const int32_t three = 3;

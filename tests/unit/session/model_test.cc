@@ -1,5 +1,5 @@
-// A model in a session, as applications use it: what a new shape costs, what is kept and how much
-// of it, and what a device is asked for per run. On the CPU and, where there is one, on OpenCL.
+// A model in a session, as applications use it: the cost of a new shape, what is kept and how much
+// of it, and the driver calls per run. On the CPU and, if available, on OpenCL.
 #include "engine/session/model.h"
 
 #include <gmock/gmock.h>
@@ -57,9 +57,9 @@ class ModelTest : public ::testing::TestWithParam<const char*> {
   std::shared_ptr<Model> model_;
 };
 
-// No pass, no packing and no kernel build: only plans, and of those no more than their bound. The
-// first three are one of each class of shapes: how many elements a copy moves at once depends on
-// what a row's size can be divided by, and each such number is a program.
+// New shapes must cost no pass, no packing and no kernel build: only plans, and no more of those
+// than their bound. The first three are one of each class of shapes: how many elements a copy moves
+// at once depends on the divisors of a row's size, and each such number is a program.
 TEST_P(ModelTest, TwentyShapesCostTwentyPlans) {
   Run(1, 40, 50);
   Run(2, 41, 51);
@@ -74,8 +74,8 @@ TEST_P(ModelTest, TwentyShapesCostTwentyPlans) {
   EXPECT_EQ(after.plans_made, before.plans_made + 20);
 }
 
-// One wait for a net that is wholly on one device; a flush for the first launches, so that the
-// device begins, for each 32 more, and for the rest.
+// One wait for a net that is completely on one device; one flush for the first launches, so that
+// the device begins, one for each 32 more, and one for the rest.
 TEST_P(ModelTest, ARunIsOneWaitAndFewFlushes) {
   RunReport report;
   Run(1, 48, 48);
@@ -147,7 +147,7 @@ TEST_F(FetchTest, InputsThatNothingNeedsMakeNoGraphOfTheirOwn) {
 INSTANTIATE_TEST_SUITE_P(Devices, ModelTest, ::testing::Values("cpu", "gpu"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Formats that have no targets or tags do not take them for nothing.
+// Formats without targets or tags must not ignore them silently.
 TEST(ModelData, TargetsAndTagsOfOtherFormatsAreRefused) {
   SessionOptions options;
   options.device = "cpu";
@@ -170,7 +170,7 @@ TEST(ModelData, TargetsAndTagsOfOtherFormatsAreRefused) {
   EXPECT_NE(Message(tags).find("and this is ONNX"), std::string::npos) << tags;
 }
 
-// Found while planning in either case; whose fault it is the stage tells.
+// Found while planning in either case; the stage tells whose fault it is.
 TEST(ModelData, FaultsOfTheModelAreNotThoseOfItsFeeds) {
   SessionOptions options;
   options.device = "cpu";

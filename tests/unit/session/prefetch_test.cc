@@ -1,5 +1,5 @@
-// Prefetching: order, ends and failures; that the next feeds go up while the device computes; and
-// what holds it back.
+// Prefetching: order, ends and failures; that the next feeds are uploaded while the device
+// computes; and what delays it.
 #include "engine/session/prefetch.h"
 
 #include <gmock/gmock.h>
@@ -81,7 +81,7 @@ TEST_F(Prefetching, StaysWithinItsDepth) {
   auto prefetcher = *Prefetcher::Create(Make(1), Rows(1000), 2);
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(prefetcher->Next().ok());
-    EXPECT_LE(made_, i + 1 + 3) << "two that wait and one under way";
+    EXPECT_LE(made_, i + 1 + 3) << "at most two sets ready and one being made";
   }
 }
 
@@ -106,7 +106,8 @@ TEST_F(Prefetching, FailuresOfTheSourceComeInTheirPlace) {
   EXPECT_FALSE(Prefetcher::Create(Make(1), good, 0).ok());
 }
 
-// Room for the run and for little more: sets wait for each other, and every answer is right.
+// Memory for the run and for little more: sets must wait for each other, and every result must be
+// right.
 TEST_F(Prefetching, StaysWithinTheMemoryLimit) {
   constexpr int64_t kLimit = (3 << 20) + (1 << 19);
   Open(SessionOptions{.memory_limit_bytes = kLimit});
@@ -156,7 +157,7 @@ TEST_F(Prefetching, WaitingForTheSourceIsCancelled) {
   go = true;
 }
 
-// The source takes most of the limit; the run has what is left, not all of it again.
+// The source takes most of the limit; the run has what is left, not the whole limit again.
 TEST_F(Prefetching, ATimeLimitIsOfWaitingAndRunningTogether) {
   Open();
   const auto callable = Make(1);

@@ -1,5 +1,5 @@
-// The quickstart model on a photograph, computed by the CPU's plain code, against what TensorFlow
-// recorded: logits, probabilities, labels, and tensors in the middle of the graph by name.
+// The quickstart model on a photograph, computed by the CPU's plain code, against TensorFlow's
+// recorded logits, probabilities, labels, and intermediate tensors by name.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // How runs end early: cancelled, past their deadline, on a device that hangs; and runs on threads
-// of the session's. The device is far and slow as told.
+// of the session. The device is far, and as slow as the test says.
 #include <gmock/gmock.h>
 #include <sys/mman.h>
 
@@ -43,11 +43,11 @@ TEST_F(Runs, ACancelledRunEndsSoonAndTheNextIsRight) {
   const auto next = model->Run(Request(testing::Row(5, 6, 7, 8)));
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_THAT(Values(next->outputs[0].second), ElementsAre(5, 6, 7, 8));
-  // The device was not given the rest of the run: what is queued ahead is bounded.
+  // The rest of the run must not have been submitted: what is queued ahead is bounded.
   EXPECT_LT(script_->steps, 2 * kNodes);
   request.cancel = CancellationToken::Create();
   request.cancel.Cancel();
-  EXPECT_EQ(model->Run(request).status().code(), Code::kCancelled) << "before it began";
+  EXPECT_EQ(model->Run(request).status().code(), Code::kCancelled) << "cancelled before it began";
 }
 
 TEST_F(Runs, WaitingForAnotherRunEndsToo) {
@@ -84,8 +84,8 @@ TEST_F(Runs, RunsWithoutATimeLimitHaveTheSessions) {
   script_->hang = false;
 }
 
-// The first run uploads the weights, which ends with it; others that wait for that end in their
-// time.
+// The first run uploads the weights, and its upload ends with it; other runs that wait for it end
+// within their own limits.
 TEST_F(Runs, ATimeLimitBeyondTheClockIsNone) {
   Open();
   const auto model = LoadTurns(3);
@@ -132,7 +132,8 @@ TEST_F(Runs, AFirstRunOnADeviceThatHangsEndsInTimeToo) {
   script_->hang = false;
 }
 
-// Loading that takes longer than a run may is finished all the same: the next run is ready.
+// Loading that takes longer than the run's limit is completed all the same: the next run finds it
+// ready.
 TEST_F(Runs, AModelThatLoadsForLongerThanItsRunsMayGetsReady) {
   Open();
   const auto model = LoadTurns(3);
@@ -147,7 +148,7 @@ TEST_F(Runs, AModelThatLoadsForLongerThanItsRunsMayGetsReady) {
   script_->transfer_us = 0;
 }
 
-// The caller's memory is taken away the moment the run has returned; then the device wakes up.
+// The caller's memory is freed as soon as the run has returned; then the device continues.
 TEST_F(Runs, PastTheDeadlineNothingOfTheCallersIsTouched) {
   Open();
   const auto model = LoadTurns(3);
@@ -194,14 +195,14 @@ TEST_F(Runs, TheWatchdogNamesTheNodeThatHangsAndClosingDoesNotWait) {
   EXPECT_THAT(Message(stuck), HasSubstr("has finished nothing for 150 ms"));
   EXPECT_THAT(Message(stuck), HasSubstr("between nodes 'turn32' and 'turn63'"));
   EXPECT_EQ(Details(stuck).node, "turn32");
-  EXPECT_EQ(session_->memory().abandoned_bytes(), 0) << "it may still come back";
+  EXPECT_EQ(session_->memory().abandoned_bytes(), 0) << "the device may still finish";
   session_->Close();  // returns
   EXPECT_GT(session_->memory().abandoned_bytes(), 0);
   EXPECT_GT(script_->lost_queues, 0);
   script_->hang = false;
 }
 
-// Longer than the watchdog, but never idle for so long.
+// Longer than the watchdog allows without progress, but never idle for that long.
 TEST_F(Runs, TheWatchdogLetsSlowRunsBe) {
   Open(SessionOptions{.watchdog_ms = 200});
   const auto model = LoadTurns(400);

@@ -1,6 +1,6 @@
-// Several devices in one session: which node runs where because somebody asks for it, runs that
-// change the device, parts of a device, and going on elsewhere after a failure. The devices are
-// logical ones of the CPU, so that this runs everywhere, and of the first OpenCL device.
+// Several devices in one session: nodes on requested devices, runs that change the device, parts of
+// a device, and fallback after a failure. The devices are logical ones of the CPU, so that this
+// runs everywhere, and of the first OpenCL device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -112,7 +112,7 @@ class SessionDevices : public ::testing::TestWithParam<const char*> {
   }
 };
 
-// Two products that differ in nothing but where they are wanted stay two.
+// Two products that differ only in the requested device must not be merged.
 TEST_P(SessionDevices, EqualNodesInTwoScopesRunOnTwoDevices) {
   GraphBuilder g;
   const auto x = g.Placeholder(DType::kF32, PartialShape(Shape{2, 3}), "x");
@@ -190,7 +190,7 @@ TEST_P(SessionDevices, RequestsByNameTypeAndRule) {
   ExpectRight(result);
   EXPECT_GT(result->report.stats.copies, 0);
 
-  // By the type in the words of the format; what was asked last wins.
+  // By the op type in the model's format; the last request wins.
   ASSERT_TRUE(model
                   ->Place({{.op = "Sqrt", .device = "/device:" + Second()},
                            {.nodes = "product", .device = First()}})
@@ -212,7 +212,7 @@ TEST_P(SessionDevices, RequestsByNameTypeAndRule) {
   EXPECT_TRUE(seen.count("Sqrt")) << "rules see the format's own types";
   ExpectRight(model->Run(Feeds()));
 
-  // A weight's name means who reads it.
+  // A request for a weight applies to the nodes that read it.
   model->ClearPlacement();
   ASSERT_TRUE(model->Place({{.nodes = "w", .device = Second()}}).ok());
   EXPECT_EQ(DeviceOf(*model, Where(*model, "product")), Full(Second()));
@@ -396,7 +396,7 @@ TEST_P(SessionDevices, GoesOnElsewhereWhenMemoryIsShort) {
   EXPECT_EQ(result->report.fallbacks[0].why.code(), Code::kResourceExhausted);
   EXPECT_THAT(result->report.Line(), HasSubstr("not on " + First()));
   EXPECT_EQ(result->report.devices[static_cast<size_t>(result->report.preferred)], Full(Second()));
-  // Not asked for, the failure stands.
+  // Without a fallback policy the failure is returned.
   RunRequest request = Feeds();
   request.fallback = FallbackPolicy{};
   EXPECT_EQ(CodeOf(model->Run(request)), Code::kResourceExhausted);
@@ -413,13 +413,13 @@ TEST_P(SessionDevices, WhatADeviceHasNoRoomForIsFoundOutOnce) {
   for (int i = 0; i < 5; ++i) {
     auto result = model->Run(Feeds());
     ExpectRight(result);
-    ASSERT_EQ(result->report.fallbacks.size(), 1u) << "each run tells it";
+    ASSERT_EQ(result->report.fallbacks.size(), 1u) << "each run must report it";
     EXPECT_EQ(result->report.fallbacks[0].why.code(), Code::kResourceExhausted);
     if (i == 0) compiled = model->executables().counters().graphs_compiled;
     EXPECT_EQ(model->executables().counters().graphs_compiled, compiled);
     EXPECT_EQ(warnings_, 1);
   }
-  // With more room it is tried again.
+  // With more free memory the first device is tried again.
   ASSERT_TRUE(session->memory().SetLimit(First(), 16 << 20).ok());
   auto result = model->Run(Feeds());
   ExpectRight(result);
@@ -461,8 +461,8 @@ TEST_P(SessionDevices, LostDevicesTakeNoRuns) {
 INSTANTIATE_TEST_SUITE_P(Kinds, SessionDevices, ::testing::Values("CPU", "GPU"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Two chains of products that know nothing of each other, on two parts of a device whose steps take
-// their time: some step of one runs while some step of the other does.
+// Two independent chains of products, on two parts of a device whose steps take some time: some
+// step of one must run while some step of the other does.
 TEST(SeveralDevices, ComputeAtTheSameTime) {
   const auto script = testing::NewFarScript();
   RuntimeOptions runtime;

@@ -1,6 +1,6 @@
-// Memory that is refused: the n-th allocation of a session fails, for n = 1, 2, ... until one round
-// asks for less. Each time the failure says so, the next run of the same session is right, and
-// after the close all memory is back.
+// Refused memory: the n-th allocation of a session fails, for n = 1, 2, ... until a round needs
+// fewer. Each time the failure must say so, the next run of the same session must be right, and
+// after the close all memory must be freed.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -46,7 +46,7 @@ std::string TwoProducts() {
   return testing::OnnxModelText(graph);
 }
 
-// Rows whose results do not depend on how many there are.
+// Rows whose results do not depend on the number of rows.
 Result<std::vector<float>> FirstRow(Model& model, int64_t rows) {
   std::vector<float> values(static_cast<size_t>(rows * 8));
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 8) / 8;
@@ -78,7 +78,7 @@ TEST(SessionFaults, WhicheverAllocationFails) {
         if (!first.ok()) {
           ++failures;
           EXPECT_EQ(first.status().code(), Code::kResourceExhausted) << first.status();
-          EXPECT_EQ(memory.fails_in, 0) << "only the one that was to fail";
+          EXPECT_EQ(memory.fails_in, 0) << "no other allocation may have failed";
           first = FirstRow(**model, rows);
         }
         ASSERT_TRUE(first.ok()) << n << ": " << first.status();

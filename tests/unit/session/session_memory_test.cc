@@ -1,5 +1,5 @@
-// Memory of sessions, as applications steer it: what is taken when, totals shared between sessions,
-// reports, running out and what is tried then, moving weights together, resetting.
+// Memory of sessions, as applications control it: when it is allocated, totals shared between
+// sessions, reports, running out and the steps against it, compaction of weights, resetting.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -180,14 +180,14 @@ TEST_P(SessionMemoryTest, RunsThatCannotFitFailAtOnceAndSayWhatWould) {
   if (!at_least) {
     EXPECT_FALSE(model->Run(Request(fits + 2 + fits / 8)).ok());
   }
-  // Ten milliseconds are the promise.
+  // A refusal must come soon; the bound leaves room for a busy machine.
   EXPECT_LT(took.count(), kSanitized ? 5000 : 100) << text;
   RecordProperty("milliseconds", static_cast<int>(took.count()));
   std::printf("refused after %.1f ms, %lld of 96 rows would fit\n", took.count(),
               static_cast<long long>(fits));
 }
 
-// Twelve pictures of 224 by 224 are as many rows of a product as their square does not fit 31 bits.
+// Twelve images of 224 by 224 give so many rows of a product that their square exceeds 31 bits.
 TEST_P(SessionMemoryTest, ABatchIsRunInPartsWhenThatIsAskedFor) {
   const auto free = Open({});
   const auto whole = Load(*free, kNet)->Run(Request(12));
@@ -352,7 +352,7 @@ TEST_P(SessionMemoryTest, TheDumpIsKeptAndWrittenWhereAskedFor) {
   EXPECT_FALSE(Json::parse(*written, nullptr, false).is_discarded());
 }
 
-// Two signatures' weights, of which one goes: what is left is moved together.
+// The weights of two signatures, of which one is dropped: the rest is compacted.
 TEST_P(SessionMemoryTest, DefragmentMovesWeightsTogether) {
   const auto session = Open({});
   const auto model = Load(*session, kNet);
@@ -473,7 +473,7 @@ TEST(SessionMemory, VariablesAndListsAreOnTheLedger) {
   EXPECT_EQ(variables(), 0);
 }
 
-// Memory of the CPU as an application makes it: what is alive is counted.
+// Memory of the CPU from the application's allocator, which counts what is alive.
 struct CountedMemory {
   std::shared_ptr<HostMemory> Make() {
     auto memory = std::make_shared<HostMemory>();
@@ -530,7 +530,7 @@ TEST(SessionMemory, DefragmentedWeightsLieInFewerRegionsAndThoseNobodyReadsAreGo
   model->Unload();
   EXPECT_EQ(counted.held, 0);
 
-  // A weight that becomes a variable is no constant any more, and what folding made of it neither.
+  // A weight that becomes a variable is not a constant any more, nor are values folded from it.
   const auto mlp = session->Load(kMlp, {}).value();
   RunRequest request;
   request.feeds = {{mlp->source().signatures()[0].inputs[0].name,

@@ -1,6 +1,6 @@
-// Runs that overlap: one model from several threads, several sessions on one Runtime, unloading and
-// closing while others run. Every answer must be that of a run alone, bit for bit. Also built with
-// ThreadSanitizer (thread_tests).
+// Overlapping runs: one model from several threads, several sessions on one Runtime, unloading and
+// closing while others run. Every result must equal that of a run alone, bit for bit. Also built
+// with ThreadSanitizer (thread_tests).
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -70,7 +70,8 @@ void InThreads(int count, const std::function<void(int)>& body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Threads run their own sequence of batch sizes; the answers are those of a session used alone.
+// Threads run their own sequences of batch sizes; the results must be those of a session used
+// alone.
 void OneModelFromManyThreads(const std::string& device) {
   const auto runtime = MakeRuntime();
   std::vector<Tensor> alone;
@@ -221,7 +222,7 @@ TEST(SessionThreads, PoolsByName) {
   EXPECT_EQ(open("a", 4).value()->threads().size(), 4);
 }
 
-// A run either answers rightly or says that the model is gone.
+// A run either gives the right result or reports that the model is unloaded.
 TEST(SessionThreads, UnloadingWaitsForRuns) {
   const auto runtime = MakeRuntime();
   const auto session = Open(runtime);

@@ -1,5 +1,5 @@
-// Two loads of one file in a session: they hold equal weights once, and whoever goes first leaves
-// them to the other.
+// Two loads of one file in a session: equal weights are stored once, and stay when the first of the
+// loads is unloaded.
 #include <gmock/gmock.h>
 
 #include <algorithm>

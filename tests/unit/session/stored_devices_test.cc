@@ -1,5 +1,5 @@
-// Devices stored on a model's nodes: ignored, followed where that can be, or demanded. Placement is
-// tested on the CPU under the names of two devices, the way from the file to it on GraphDefs made
+// Devices stored on a model's nodes: ignored, followed if possible, or required. Placement is
+// tested on the CPU under the names of two devices, reading them from the file on GraphDefs made
 // here.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

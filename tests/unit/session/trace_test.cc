@@ -1,5 +1,5 @@
 // Traces: the JSON against the format's rules, the message against its fields, and both against
-// what a far device noted of itself.
+// what a far device recorded itself.
 #include "engine/session/trace.h"
 
 #include <gmock/gmock.h>
@@ -86,7 +86,7 @@ TEST_F(Traces, ObeyTheRulesOfTheFormat) {
   EXPECT_EQ(counters.count("GPU:0 fragmentation"), 1u);
 }
 
-// The far device's clock is the host's, so that what it noted itself can be compared.
+// The far device's clock is the host's, so that its own records can be compared.
 TEST_F(Traces, TellWhatTheDeviceDid) {
   std::vector<testing::FarScript::Span> steps;
   for (const auto& span : script_->Spans()) {
@@ -195,8 +195,8 @@ TEST_F(Traces, TellAsMuchAsTheirLevelAsksFor) {
   }
 }
 
-// Copies by the driver's own stamps: they lie one behind the other with the steps, in the queue's
-// order, and within the run.
+// Copies by the driver's own stamps: they must not overlap with each other or the steps, be in the
+// queue's order, and lie within the run.
 TEST(TracesOnOpenCl, CopiesAreTimedByTheDriver) {
   RuntimeOptions runtime = RuntimeOptionsFromEnvironment();
   runtime.opencl_cpu_devices = true;

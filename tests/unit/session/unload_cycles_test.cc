@@ -1,5 +1,5 @@
-// Loading, running and letting go, over and over: what was taken goes back whole, to the driver and
-// to the system.
+// Loading, running and unloading, repeatedly: all memory must be returned, to the driver and to the
+// system.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -21,11 +21,11 @@ namespace {
 
 const std::string kSource = ONCILLA_SOURCE_DIR;
 
-// Sanitizers keep what was freed.
+// Sanitizers delay freeing.
 constexpr bool kCountsOwnBytes = !kSanitized;
 constexpr int kCycles = kSanitized ? 40 : 1000;
 
-// Memory of this process that is its own: pages of mapped files do not count.
+// Memory of this process alone: pages of mapped files do not count.
 int64_t OwnBytes() {
   ReturnFreeMemory();
   std::ifstream file("/proc/self/statm");
@@ -194,7 +194,7 @@ TEST_P(UnloadCycles, ClosingGivesBackWhatTheDriverAndFilesHoldWhateverHandlesLiv
   EXPECT_EQ(DriverContexts(), contexts + (gpu ? 1 : 0)) << "sessions share the device's context";
   EXPECT_TRUE(IsMapped(net));
   first->Close();
-  EXPECT_TRUE(two->Run(RequestFor(*two)).ok()) << "the other session goes on";
+  EXPECT_TRUE(two->Run(RequestFor(*two)).ok()) << "closing one session must not affect the other";
   EXPECT_EQ(DriverContexts(), contexts + (gpu ? 1 : 0));
   second->Close();
   EXPECT_EQ(DriverObjects(), objects);

@@ -1,5 +1,4 @@
-// Environment variables that choose: each text with the choice that it stands for, and one that is
-// refused.
+// Environment variables that select something: each text with its result, and one that is refused.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +12,7 @@
 
 namespace oncilla {
 
-// `read` returns a Result<Choice>. The variable is afterwards what it was.
+// `read` returns a Result<Choice>. The variable is restored afterwards.
 template <class Choice, class Read>
 void ExpectChosenByEnvironment(const char* variable, Read read,
                                std::initializer_list<std::pair<const char*, Choice>> choices,

@@ -1,4 +1,4 @@
-// The CPU behind a wall: memory without addresses, queues that a thread of their own serves.
+// The CPU as a remote device: memory without host addresses, and a thread for each queue.
 #include "tests/unit/support/far_device.h"
 
 #include <chrono>
@@ -66,7 +66,7 @@ struct Work {
   std::vector<Download> downloads;
 };
 
-// What a queue's thread holds; it may outlive the queue when it hangs.
+// The state of a queue's thread; it may outlive the queue when it hangs.
 struct Line {
   Device* cpu = nullptr;
   std::shared_ptr<FarScript> script;

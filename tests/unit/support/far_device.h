@@ -1,5 +1,5 @@
-// A far device for tests: computes as the CPU does, on memory that the host cannot see, on threads
-// of its own, one per queue. It can be told to take its time, to hang, and what it did when.
+// A far device for tests: computes on the CPU, with memory that the host cannot access, on threads
+// of its own, one per queue. It can be told to be slow or to hang, and records what it did when.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace oncilla::testing {
 
-// What tests set and read; shared by all far devices that are made of it. Thread-safe.
+// What tests set and read; shared by all far devices created with it. Thread-safe.
 struct FarScript {
   std::string refused_op;                 // set before anything is compiled
   std::atomic<bool> hang = false;         // work begun from now on does not end until this is false
@@ -47,7 +47,7 @@ std::unique_ptr<Device> MakeFarDevice(ThreadPool* threads, std::shared_ptr<FarSc
 
 // One far device as a backend, for RuntimeOptions::more_backends, and its script.
 const Backend* FarBackend();
-// Of devices opened from now on by FarBackend().
+// The script of devices that FarBackend() opens from now on.
 std::shared_ptr<FarScript> NewFarScript();
 
 }  // namespace oncilla::testing

@@ -1,4 +1,4 @@
-// A session on a far device (far_device.h), and a model of many steps whose answer is known.
+// A session on a far device (far_device.h), and a model of many steps with a known result.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace oncilla::testing {
 
-// `nodes` products, each of which turns a row of four numbers one place to the right.
+// `nodes` products, each of which rotates a row of four numbers one position to the right.
 inline std::string Turns(int nodes) {
   OnnxGraphText graph;
   graph.Input("x", {"n", 4}).Output("y", {"n", 4});

@@ -77,7 +77,7 @@ Graph RunOnly(const Graph& graph, std::span<const Pass> passes) {
   int again = 0;
   options.observe = [&](std::string_view, const Graph&) { ++again; };
   EXPECT_TRUE(RunPasses(*after, passes, PassContext{session.devices()}, options).ok());
-  EXPECT_EQ(again, 0) << "the passes find no end:\n" << Print(*after);
+  EXPECT_EQ(again, 0) << "the passes do not terminate:\n" << Print(*after);
   return *std::move(after);
 }
 

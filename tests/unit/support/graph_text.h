@@ -62,13 +62,13 @@ class GraphText {
 
 int CountOps(const Graph& graph, std::string_view op);
 
-// Numbers in [-1, 1) for every input; a size that is not known becomes 2, a batch of some.
+// Numbers in [-1, 1) for every input; an unknown size becomes 2, a small batch.
 std::map<std::string, Tensor> RandomFeeds(const Graph& graph, uint32_t seed);
 
-// The graph after these passes, each verified. Fails the test when a pass fails or when the passes
-// find no end.
+// The graph after these passes, each verified. Fails the test when a pass fails or the passes do
+// not terminate.
 Graph RunOnly(const Graph& graph, std::span<const Pass> passes);
-// And when the outputs of both graphs for random inputs do not agree.
+// The same, and fails the test when the outputs of both graphs for random inputs do not agree.
 Graph RunAndCompare(const Graph& graph, std::span<const Pass> passes, double tolerance = 1e-5);
 
 }  // namespace oncilla::testing

@@ -85,7 +85,7 @@ class OnnxNodeText {
   protozero::pbf_writer writer_{bytes_};
 };
 
-// Sizes below zero have no number, and the name that follows them when one is given.
+// A negative size is written as unknown, with the name that follows it if there is one.
 struct OnnxDimText {
   OnnxDimText(int64_t s) : size(s) {}                // NOLINT
   OnnxDimText(const char* n) : size(-1), name(n) {}  // NOLINT

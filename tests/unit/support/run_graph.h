@@ -1,5 +1,5 @@
-// RunGraph: computes a graph node by node with the CPU's plain code. For tests of what makes or
-// rewrites graphs: no passes, no placement, no plan.
+// RunGraph: computes a graph node by node with the CPU's plain code. For tests of code that makes
+// or rewrites graphs: no passes, no placement, no plan.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// Whether AddressSanitizer or ThreadSanitizer watches this test: many times slower, and what is
-// freed is kept for a while.
+// Whether AddressSanitizer or ThreadSanitizer is active: it makes tests many times slower, and
+// freed memory is kept for a while.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

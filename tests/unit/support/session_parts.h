@@ -1,4 +1,4 @@
-// What an executor needs beside a graph, for tests: the CPU, a pool, a place for constants.
+// What an executor needs besides a graph, for tests: the CPU, a pool, a constant store.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// A folder for one test, removed with all that is in it.
+// A folder for one test, removed with its contents.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@
 
 namespace oncilla::testing {
 
-// Writes a file as most programs do. The engine's WriteFile has the disk confirm every file, which
-// is not for tests that write thousands; nor is cutting a file to nothing, which ext4 answers by
-// writing the new contents out at once, so that a file of that name is removed first.
+// Writes a file without forcing it to the disk. The engine's WriteFile syncs every file, which is
+// too slow for tests that write thousands; so is truncating a file, after which ext4 writes the new
+// contents out at once. Therefore a file of that name is removed first.
 inline bool WriteQuickly(const std::string& path, std::string_view bytes) {
   std::error_code ignored;
   std::filesystem::remove(path, ignored);

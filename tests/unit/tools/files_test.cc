@@ -30,7 +30,7 @@ Result<Tensor> Load(const std::string& file, InputWish wish = {"x", {}, {}}) {
   return ReadTensorFile(file, wish, {});
 }
 
-// What is read in place lies where the file has it, at any address.
+// Data that is read in place is at its position in the file, at any address.
 Tensor Aligned(const Tensor& tensor) { return Tensor::Copy(tensor.desc(), tensor.bytes()); }
 
 class Folder : public ::testing::Test {
@@ -111,7 +111,7 @@ TEST_F(Folder, NpyKeepsEveryTypeAndShape) {
   }
 }
 
-// Each part of a complex number has its bytes the other way round, and stays in its place.
+// The byte order of each part of a complex number is reversed; the parts keep their order.
 TEST_F(Folder, NpyReadsComplexNumbersOfTheOtherByteOrder) {
   std::string file = *NpyHeader({DType::kC64, {1}});
   file[file.find("<c8")] = '>';
@@ -307,7 +307,7 @@ TEST_F(Folder, MissingFilesAreNamedOnce) {
   EXPECT_EQ(Message(status).find("absent.npy"), Message(status).rfind("absent.npy"));
 }
 
-// Elements of a sequence, a file each; a later run with fewer of them leaves none of an earlier
+// Each element of a sequence is a file; a later, shorter sequence must leave no file of an earlier
 // one.
 TEST_F(Folder, SequencesAreFolders) {
   using Kind = TensorInfo::Kind;

@@ -1,5 +1,5 @@
 // Photographs: pixels as Pillow decodes them (digests of testdata/files/make_files.py), channels,
-// resizing, mean and scale, layout, and the picture that is drawn of a result.
+// resizing, mean and scale, layout, and the SVG of a result.
 #include "tools/oncilla/files/image.h"
 
 #include <gmock/gmock.h>

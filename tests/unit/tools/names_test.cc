@@ -1,4 +1,4 @@
-// Names on the command line and in the file system; made-up numbers, pinned.
+// Names on the command line and in the file system; fixed values of random numbers.
 #include "tools/oncilla/names.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// Roofs by made-up peaks and times: which binds, what is above, and that all of a run is told once.
+// Roofs from invented peaks and times: what limits an op, what is above its roof, and that every
+// part of a run is counted once.
 #include "tools/oncilla/commands/roofline.h"
 
 #include <gmock/gmock.h>

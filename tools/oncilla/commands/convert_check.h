@@ -1,5 +1,4 @@
-// Whether a converted model computes the same as its source: both run on the CPU, on made-up or
-// given inputs.
+// Compares a converted model with its source: both run on the CPU, on generated or given inputs.
 #pragma once
 
 #include <map>
@@ -15,7 +14,7 @@ struct CheckOptions {
   InputFlags input;  // files; the rest is made up, whatever `random` says
   DType weights = DType::kF32;
   bool random_numbers = false;  // the model draws some: only types and shapes are compared
-  // Names that are others in the result.
+  // Names that differ in the result.
   std::map<std::string, std::string> renamed_inputs = {}, renamed_outputs = {};
 };
 
@@ -29,7 +28,7 @@ struct OutputError {
 
 // "max error 1e-7 (largest value 3)", "no value differs"
 std::string Describe(const OutputError& output);
-// What is wrong with an output that does not fit.
+// Describes how an output differs.
 std::string DescribeMisfit(const OutputError& output, DType weights);
 
 struct CheckResult {
@@ -41,8 +40,8 @@ struct CheckResult {
 // The difference allowed between floats, as a share of the largest magnitude of the output.
 double ToleranceOf(DType weights);
 
-// Runs the signature of both. Sizes that stay open are tried in turn until the source takes them.
-// Fails where a run does, or where no made-up inputs fit the source.
+// Runs the signature of both. Open sizes are tried in turn until the source accepts them. Fails if
+// a run does, or if the source accepts no generated inputs.
 Result<CheckResult> Check(Model& source, Model& result, const Signature& signature,
                           const std::string& source_signature, const CheckOptions& options);
 

@@ -1,5 +1,5 @@
-// What a user can send about a device: claims of its driver, results of the probe, known faults,
-// and which table of tuned choices it uses. No serial number, no path, no name of the machine.
+// A report on a device for users to send: claims of its driver, results of the probe, known faults,
+// and the table of tuned choices that it uses. No serial number, no path, no name of the machine.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct DeviceReport {
 // Opens the device, as a session would.
 Result<DeviceReport> ReportOf(Runtime& runtime, const ListedDevice& listed);
 
-// Whether this driver passed is remembered in the folder of compiled programs.
+// Whether this driver passed the tests before, as recorded in the folder of compiled programs.
 bool HasPassed(const Runtime& runtime, const DeviceReport& report);
 void RememberPassed(const Runtime& runtime, const DeviceReport& report);
 

@@ -1,4 +1,4 @@
-// Feeds for planning: of the right shapes, where nothing is run.
+// Feeds for planning: of the right shapes, for graphs that are not run.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ struct PlanFeeds {
   std::string open_sizes;     // why there are none
 };
 
-// Reads the files that are given; other feeds are zeros of the right shape, which is wrong only
-// where shapes depend on the values.
+// Reads the given files; other feeds are zeros of the right shape, which is wrong only if shapes
+// depend on the values.
 Result<PlanFeeds> FeedsForPlan(const OpenedModel& opened, const CompiledGraph& compiled,
                                const InputFlags& flags);
 

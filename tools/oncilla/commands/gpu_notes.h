@@ -1,5 +1,5 @@
-// Why OpenCL does not list a GPU that the system shows: permissions and missing drivers, each with
-// its fix.
+// Why OpenCL does not list a GPU that the system has: permissions and missing drivers, each with
+// its remedy.
 #pragma once
 
 #include <string>

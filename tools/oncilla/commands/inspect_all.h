@@ -1,5 +1,5 @@
-// oncilla inspect --all: everything that a TensorFlow model's files hold, of all signatures,
-// without compiling for a device.
+// oncilla inspect --all: all contents of a TensorFlow model's files, for all signatures, without
+// compiling for a device.
 #pragma once
 
 #include "engine/import/model_source.h"

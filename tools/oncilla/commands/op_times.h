@@ -1,8 +1,8 @@
 // How the time of a run is divided among its ops.
 //
 // Profiling costs time, on some devices much. So runs with a profile alternate with runs without:
-// the former tell the time of each op, the latter how long a run really takes. The difference is
-// the time outside of kernels: inputs and outputs, submissions, waiting.
+// the former give the time of each op, the latter the real duration of a run. The difference is the
+// time outside of kernels: inputs and outputs, submissions, waiting.
 #pragma once
 
 #include <map>
@@ -26,8 +26,8 @@ struct OpTime {
   NodeWork work;
 };
 
-// Times are means over the quicker half of the runs, so that they add up, and so that another
-// program which now and then takes part disturbs little.
+// Times are means over the faster half of the runs, so that they add up, and so that another
+// program that runs now and then has little influence.
 struct OpTimes {
   double run_s = 0;         // of the runs without a profile
   double kernels_s = 0;     // the ops'

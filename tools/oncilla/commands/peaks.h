@@ -1,5 +1,5 @@
-// What a device can do at best, measured: rates of arithmetic by its best products, and of memory
-// by copies. bench compares what ops reach with it.
+// Measured peak rates of a device: of arithmetic by its fastest products, and of memory by copies.
+// bench compares ops with them.
 //
 // The rate of memory depends on how much is moved: small arrays stay in a cache. So copies are
 // measured in several sizes, and an op is compared with the copy that is about as large.

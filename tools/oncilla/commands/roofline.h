@@ -1,5 +1,5 @@
-// What ops reach, compared with the best that their device can do: which time of a run no better
-// kernel could save, and which it could.
+// Compares ops with the peak rates of their device: which part of a run's time no better kernel
+// could save, and which part could be saved.
 //
 // The roof of an op is the longer of two times: that of its operations at the device's rate of
 // arithmetic for its type, and that of its bytes: constants at the rate of reading memory, the rest
@@ -15,7 +15,7 @@
 
 namespace oncilla::tool {
 
-// What binds an op at best; kUnknown where its sizes depend on data or its device has no peaks.
+// What limits an op at best; kUnknown if its sizes depend on data or its device has no peaks.
 enum class Bound { kCompute, kMemory, kUnknown };
 std::string_view NameOf(Bound bound);
 
@@ -35,7 +35,7 @@ struct KindOfOp {
   double time_s = 0, allowed_s = 0, above_s = 0;
 };
 
-// A part of a run and what it goes to.
+// A part of a run's time, and its cause.
 struct Cause {
   const char* key;   // "above_compute"
   const char* name;  // "above the roof, bound by arithmetic"

@@ -7,7 +7,7 @@
 
 namespace oncilla::tool {
 
-// "conv1, 12.3 us" and the like in one text for whoever points at an op.
+// "conv1, 12.3 us" and the like, as the tooltip of an op.
 std::string TipOf(const OpRoof& op);
 // Three digits: "1.23", "12.3", "123", "4560".
 std::string Digits(double value);

@@ -1,5 +1,5 @@
-// A roofline as one HTML file that needs nothing from outside: a plot, bars and tables; light or
-// dark as the reader's system is.
+// A roofline as a self-contained HTML file: a plot, bars and tables; light or dark as the reader's
+// system is.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace oncilla::tool {
 
-// `model`: what to call it. `facts`: what else tells one measurement from another: the processor,
-// its threads, the version. The page is well-formed as XML, too.
+// `model`: its name on the page. `facts`: what else distinguishes measurements: the processor, its
+// threads, the version. The page is also well-formed XML.
 std::string RooflinePage(const Roofline& roofline, const std::string& model,
                          const std::string& facts);
 

@@ -17,7 +17,7 @@ struct SelfTest {
   std::vector<int64_t> shape;  // of x, f32
 };
 
-// Sizes are such that GPUs take their large tiles and have ragged edges.
+// Sizes are chosen so that GPUs use their large tiles, with partial tiles at the edges.
 std::span<const SelfTest> SelfTests();
 
 }  // namespace oncilla::tool

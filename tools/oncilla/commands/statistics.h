@@ -1,4 +1,4 @@
-// Statistics of repeated measurements, robust against the odd slow sample.
+// Statistics of repeated measurements, robust against occasional slow samples.
 #pragma once
 
 #include <cstddef>

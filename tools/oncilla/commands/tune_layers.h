@@ -1,4 +1,4 @@
-// What oncilla tune measures: the layers of a model, or those of well-known nets.
+// The layers that oncilla tune measures: those of a model, or of well-known nets.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace oncilla::tool {
 
-// A node with facts of its own, and how often it is there.
+// A node with facts of its own, and how often it occurs.
 struct OwnedNode {
   const OpDef* op = nullptr;
   AttrMap attrs;
@@ -20,8 +20,8 @@ struct OwnedNode {
   double operations = 0;
 };
 
-// Every step that a plan of the model has on its session's device. Where sizes are open, or depend
-// on data, the reason.
+// Every step of the model's plan on its session's device; fails with the reason if sizes are open
+// or depend on data.
 Result<std::vector<OwnedNode>> LayersOfModel(const OpenedModel& opened, const InputFlags& flags);
 
 // Convolutions of ResNet-50 and MobileNetV2 for one picture, products of MiniLM and BERT for 128

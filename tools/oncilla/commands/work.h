@@ -1,5 +1,5 @@
-// How much work the nodes of a graph are at given input shapes: operations and bytes, for inspect
-// and for the rates in bench.
+// The work of the nodes of a graph at given input shapes: operations and bytes, for inspect and for
+// the rates in bench.
 //
 // Counted: two operations per multiply-add of Conv, ConvTranspose and MatMul, one per output
 // element of elementwise ops, one per input element of ops that reduce or normalise, none for

@@ -9,8 +9,8 @@ namespace oncilla::tool {
 
 std::string EncodeBase64(std::string_view bytes);
 
-// Nothing when `text` is no complete base64: a foreign character, a length that is no multiple of
-// four, padding elsewhere than at the end, or bits set that no byte uses.
+// Nothing when `text` is not valid base64: an invalid character, a length that is not a multiple of
+// four, padding other than at the end, or unused bits that are set.
 std::optional<std::string> DecodeBase64(std::string_view text);
 
 }  // namespace oncilla::tool

@@ -1,5 +1,5 @@
-// Photographs as tensors: PNG and JPEG files to uint8 [height, width, channels], and from there to
-// what a model's input wants (size, channels, mean, scale, layout, type).
+// Converts photographs to tensors: PNG and JPEG files to uint8 [height, width, channels], and from
+// there to what a model's input needs (size, channels, mean, scale, layout, type).
 //
 // Decoded by libpng and libjpeg without colour management and without rotation by EXIF, as
 // TensorFlow's and most other decoders do. Alpha is dropped, not blended, where a model has no

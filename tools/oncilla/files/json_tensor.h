@@ -16,7 +16,7 @@ Result<Tensor> ReadJsonTensor(std::string_view text);
 // `tensor` must hold strings.
 std::string JsonTensor(const Tensor& tensor);
 
-// True for text that every JSON reader accepts as it is.
+// Whether the text is valid UTF-8, which every JSON reader accepts.
 bool IsUtf8(std::string_view text);
 
 }  // namespace oncilla::tool

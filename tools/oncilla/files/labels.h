@@ -1,5 +1,5 @@
-// Which classes a run found: from a model that names them itself (an output of strings beside one
-// of scores) or from scores and a file of labels.
+// The classes that a run found: from a model that names them itself (an output of strings together
+// with one of scores) or from scores and a file of labels.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace oncilla::tool {
 
 struct TopLabels {
   std::string output;                         // the scores were in this output
-  bool softmax = false;                       // they were no distribution and were made one
-  std::vector<std::vector<LabelScore>> rows;  // per picture of the batch, best first
+  bool softmax = false;                       // whether they were converted to a distribution
+  std::vector<std::vector<LabelScore>> rows;  // per image of the batch, best first
 };
 
 // One label per line, or a .json file: a list of strings or a tensor of strings. Failures have

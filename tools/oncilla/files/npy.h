@@ -22,7 +22,7 @@ Result<Tensor> ReadNpy(std::span<const std::byte> bytes, const std::shared_ptr<c
 // Unimplemented for strings.
 Result<std::string> NpyHeader(const TensorDesc& desc);
 
-// Writes a whole file, never half of one.
+// Writes the file atomically.
 Status WriteNpy(const std::string& path, const Tensor& tensor);
 
 }  // namespace oncilla::tool

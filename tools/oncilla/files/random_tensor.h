@@ -1,4 +1,4 @@
-// Tensors of made-up numbers, the same bytes on every machine for the same seed, name and desc:
+// Tensors of random numbers, the same bytes on every machine for the same seed, name and desc:
 // floats uniform in [0, 1), integers uniform in 0..9, bools even.
 //
 // The generator is SplitMix64 (Steele, Lea, Flood 2014) started from the seed and the input's name,

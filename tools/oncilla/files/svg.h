@@ -1,5 +1,5 @@
-// A picture of a classification: the photograph beside its labels as bars, as one SVG file that
-// needs nothing else (the photograph is embedded, fonts are whatever the viewer has).
+// An image of a classification: the photograph with its labels as bars, as one self-contained SVG
+// file (the photograph is embedded; fonts are those of the viewer).
 #pragma once
 
 #include <span>
@@ -23,7 +23,7 @@ struct ClassificationPicture {
   std::vector<LabelScore> rows;      // best first
 };
 
-// Fails only where the photograph does.
+// Fails only if the photograph cannot be read.
 Result<std::string> ClassificationSvg(const ClassificationPicture& picture);
 
 }  // namespace oncilla::tool

@@ -1,6 +1,6 @@
-// Tensors from and to the user's files, the format told by the name's ending:
+// Reads and writes tensors in the user's files; the extension determines the format:
 //   .npy   .npz:KEY   .pb (ONNX TensorProto)   .json (strings)   .png .jpg .jpeg (photographs)
-// and anything else as the raw little-endian bytes of the model's dtype.
+// Any other file is the raw little-endian bytes of the model's dtype.
 //
 // A sequence of tensors is a folder with its elements in order (0.npy, 1.npy, .. or .json), or a
 // .pb with a SequenceProto; an optional value is a folder of what it holds, or a .pb with an

@@ -1,13 +1,13 @@
-// What norms of ONNX and of com.microsoft have alike.
+// What norms of ONNX and of com.microsoft have in common.
 #pragma once
 
 #include "engine/import/onnx/lowering.h"
 
 namespace oncilla {
 
-// What a norm of x over the axes from `axis` on returns besides its result, as f32 with those axes
-// of size 1: the mean, and 1 / sqrt(variance + epsilon). If it is not `centred`, the mean is
-// kNoValue, and the mean of the squares stands for the variance.
+// The results of a norm of x over the axes from `axis` on besides its output, as f32 with those
+// axes of size 1: the mean, and 1 / sqrt(variance + epsilon). If it is not `centred`, the mean is
+// kNoValue, and the mean of the squares is used for the variance.
 struct NormStatistics {
   ValueId mean = kNoValue, inverse = kNoValue;
 };

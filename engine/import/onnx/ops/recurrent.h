@@ -16,10 +16,10 @@ struct RecurrentLayer {
   DynamicBytes x;                     // the quantised input that they are multiplied with
 };
 
-// Input 2 has the recurrent weights, which also say how many units there are.
+// Input 2 is the recurrent weights, which also determine the number of units.
 Result<RecurrentLayer> ReadRecurrentLayer(OnnxLowering& b);
 
-// Part d of a tensor that has one for each direction along `axis`; kNoValue of none.
+// Part d of a tensor that has one part per direction along `axis`; kNoValue for kNoValue.
 Result<ValueId> PartOfDirection(OnnxLowering& b, ValueId all, int64_t d, int64_t axis,
                                 std::string role);
 

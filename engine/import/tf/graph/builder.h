@@ -1,8 +1,8 @@
-// From a flat graph to a graph of canonical ops: every node lowered by its row, in order.
+// Converts a flat graph to a graph of canonical ops: every node is lowered by its row, in order.
 //
-// One builder makes one graph: the main one, or the function of a loop or branch. What all of them
-// share is a TfImportState. Loops and branches are lowered by tf_control.h, which builds their
-// functions with builders of their own.
+// One builder builds one graph: the main one, or the function of a loop or branch. All of them
+// share a TfImportState. Loops and branches are lowered by control.h, which builds their functions
+// with builders of their own.
 #pragma once
 
 #include <functional>
@@ -21,13 +21,13 @@ struct TfImportState {
   TfGraph& source;
   Module& module;
   UnsupportedList unsupported;
-  // The first value of a variable that changes; NotFound when nothing gives one.
+  // The initial value of a variable that changes; NotFound when there is none.
   std::function<Result<Tensor>(const TfNode&)> variable;
-  SourceNodes* source_nodes = nullptr;  // gets the nodes that were lowered; may be null
-  // What a table that changes holds at first; may be empty.
+  SourceNodes* source_nodes = nullptr;  // receives the nodes that were lowered; may be null
+  // The initial contents of a table that changes; may be empty.
   std::function<Result<std::optional<TfTableContents>>(const TfNode&)> table;
-  // Nodes that may still be lowered: loops lower their functions several times, loops within loops
-  // the more often.
+  // Limit on the nodes that may still be lowered: functions of loops are lowered several times,
+  // those of nested loops even more often.
   int64_t budget = int64_t{1} << 22;
 };
 
@@ -40,7 +40,7 @@ class TfBuilder {
   // added to the state's list and set failed(); other failures name the node.
   Status Build(std::span<const ValueId> inputs);
   bool failed() const { return any_failed_; }
-  // Output i has a last axis for the parts of complex numbers.
+  // Whether output i has a last axis for the parts of complex numbers.
   bool IsComplex(size_t i) const {
     const int node = flat_.outputs[i].node;
     return node >= 0 && complex_[static_cast<size_t>(node)] != 0;
@@ -64,7 +64,7 @@ class TfBuilder {
   bool any_failed_ = false;
 };
 
-// The type of a variable, as its node says it.
+// The type of a variable, as its node states it.
 Result<Fact> TfVariableFact(const TfGraph& graph, const TfNode& node);
 
 }  // namespace oncilla

@@ -1,14 +1,15 @@
-// The flattener itself, for the files that make it up: tf_functions.cc (frames, and from a fetch to
-// the flat nodes that it needs) and tf_flatten_effects.cc (what runs, in which order, and what has
-// effects; names as users spell them).
+// The Flattener class, for the files that implement it: functions.cc (frames, and tracing a fetch
+// to the flat nodes that it needs) and flatten_effects.cc (which nodes run, in which order, which
+// of them have effects; names as users spell them).
 //
-// Flattening works on frames: one per call, with a body, a prefix for names and the call it stands
-// for. A site is an output of a node in a frame. Follow() walks from an input through arguments,
-// calls and identities to the site that computes it; what it finds becomes a flat node, once.
+// Flattening works on frames: one per call, with a body, a prefix for names and the call that it
+// belongs to. A site is an output of a node in a frame. Follow() traces an input through arguments,
+// calls and identities to the site that computes it; that site becomes a flat node, once.
 //
 // The function of a loop or branch is a frame too, but begins a region, a flat graph of its own:
-// there a walk ends at the arguments, except for handles, which are followed out to the variable.
-// Nothing here recurses, so depth in a hostile file costs a clear error, not the stack.
+// there tracing ends at the arguments, except for handles, which are traced to the variable
+// outside. Nothing here recurses, so deep nesting in a hostile file gives a clear error and does
+// not overflow the stack.
 #pragma once
 
 #include <deque>
@@ -58,18 +59,18 @@ struct Frame {
   int depth = 0;
   int region = 0;
   bool begins_region = false;  // the function of a loop or branch
-  int shift = 0;               // then: input i of the caller is argument i - shift
+  int shift = 0;               // then input i of the caller is argument i - shift
   std::string prefix;
   std::map<int, int> children;             // call node -> frame
   std::map<int, std::vector<int>> bodies;  // loop or branch -> frames
   std::vector<int> flat;                   // node -> flat node, or -1
-  std::vector<char> seen;                  // by the walk over everything that runs
+  std::vector<char> seen;                  // by the traversal of everything that runs
 };
 
-// A flat graph in the making.
+// A flat graph that is being built.
 struct Region {
   TfFlatGraph graph;
-  int frame = 0;               // the one that begins it
+  int frame = 0;               // the frame that begins it
   std::vector<Site> effects;   // in order
   std::map<Site, int> shared;  // variables and arguments
 };
@@ -95,10 +96,10 @@ class Flattener {
            graph_.HasFunction(node.op);
   }
 
-  // The frame of a call, made at the first request.
+  // The frame of a call, created on first request.
   Result<int> Child(int frame_id, int node_id);
 
-  // A function called with so many arguments; refused when it is being called already.
+  // A function called with so many arguments; recursion is refused.
   Result<const TfFunction*> FindFunction(const Site& call, const std::string& name, int arguments) {
     for (int f = call.frame; f >= 0; f = frames_[f]->caller_frame) {
       if (frames_[f]->function != nullptr && frames_[f]->function->name == name) {
@@ -117,7 +118,7 @@ class Flattener {
     return *function;
   }
 
-  // The frames of a loop's or branch's functions, made at the first request; none for other nodes.
+  // The frames of a loop's or branch's functions, created on first request; none for other nodes.
   Result<std::vector<int>> Bodies(int frame_id, int node_id);
 
   // An argument of a region's function, as a site.
@@ -125,7 +126,7 @@ class Flattener {
   static bool IsArgument(const Site& site) { return site.node < -1; }
   static int ArgumentOf(const Site& site) { return -2 - site.node; }
 
-  // The site that an input names directly: arguments lead to the caller.
+  // The site that an input names directly; an argument is resolved to the caller's input.
   Result<Site> Source(int frame_id, const TfInput& input);
 
   const TfNode& CallOf(const Frame& frame) const {
@@ -134,68 +135,69 @@ class Flattener {
 
   Result<Site> SourceInBody(int frame_id, const TfInput& input);
 
-  // From a site through calls and identities to the site that computes the value. Ends at reads of
-  // variables that change, and at the arguments of a region unless they are handles.
+  // Traces a site through calls and identities to the site that computes the value. Ends at reads
+  // of variables that change, and at the arguments of a region unless they are handles.
   Result<Site> Follow(Site site);
-  // The next site on that way; nothing at its end.
+  // One step of Follow(); nothing at its end.
   Result<std::optional<Site>> Step(const Site& site);
 
   static bool PassesHandles(std::string_view op) {
     return op == "Switch" || op == "RefSwitch" || op == "Enter" || op == "RefEnter";
   }
 
-  // The variable behind a site, through old-style control flow too.
+  // The variable behind a site; also traces through old-style control flow.
   Result<Site> FollowHandle(Site site);
 
-  // A variable or table whose value may change.
+  // Whether a site is a variable or table whose value may change.
   bool IsState(const Site& site) const;
 
   std::string NameOf(const Site& site) const {
     return frames_[site.frame]->prefix + std::string(NodeAt(site).name);
   }
 
-  // The device stored on a node, else on the call that it is inside of; mostly empty.
+  // The device stored on a node, else on the call that contains it; mostly empty.
   Bytes StoredDevice(const Site& site) const;
 
-  // The flat node in a region of a site that Follow() returned; new ones wait in `pending_`.
+  // The flat node in a region for a site that Follow() returned; new ones are queued in `pending_`.
   Result<TfRef> Flat(const Site& site, int region);
 
   Result<int> AddFlat(int region, TfFlatNode::Kind kind, const TfNode& source, std::string name);
 
-  // Gives every flat node its inputs, adding what they need; loops and branches bring the results
-  // of their functions.
+  // Gives every flat node its inputs, adding the nodes that they need; for loops and branches also
+  // the results of their functions.
   Status Expand();
 
-  // The old-style pivots that a control edge waits for, by identities and nodes that do nothing.
-  // With `through`, also behind ops that compute.
+  // The old-style pivots that a control edge waits for, through identities and no-ops. With
+  // `through`, also through ops that compute.
   Status FindPivots(int frame, const TfInput& input, std::vector<TfRef>& pivots,
                     bool through = false);
 
-  // A constant's only tie to its branch is a control edge: of the constant, or of an identity
-  // between it and the Merge.
+  // The pivot of a constant whose only connection to its branch is a control edge: of the constant,
+  // or of an identity between it and the Merge.
   Result<TfRef> FindPivotBehind(Site site);
 
-  // Visits everything that TensorFlow would run for the targets, control edges and the side effects
-  // of calls included, each after what it waits for.
+  // Visits everything that TensorFlow would run for the targets, including control edges and the
+  // side effects of calls, each after what it depends on.
   Status Walk(const std::vector<Site>& targets);
 
-  // What must have run when a node has: its inputs, then the insides of its functions.
+  // What must run before a node completes: its inputs, then the contents of its functions.
   Result<std::vector<Site>> RunsBefore(const Site& site);
 
-  // From all that runs, what has effects, in order; and which variables are written.
+  // Finds the nodes with effects among all that run, in order; and which variables are written.
   Status FindEffects();
 
-  // Reading or writing what changes is an effect; `wanted` tells whether that one is asked for.
+  // Reading or writing a variable that changes is an effect; `wanted` is whether the request
+  // includes it.
   Status LookAtState(const Site& site, const TfInput& input, bool& effect, bool& wanted);
 
-  // A name as users spell it: "node:0", or "call/inner/node" into the bodies of calls. Where a
-  // function only wraps another call, that call's name may be left out, as TensorFlow's own freezer
-  // does.
+  // Resolves a name as users spell it: "node:0", or "call/inner/node" for the bodies of calls. If a
+  // function only wraps another call, that call's name may be omitted, as in TensorFlow's own
+  // freezer.
   Result<Site> FindTensor(const std::string& text, std::string_view role);
 
   Result<TfInput> ParseName(const std::string& text);
 
-  // How many outputs a node has by its op's definition; 0 where that is not known.
+  // The number of outputs of a node by its op's definition; 0 if unknown.
   int64_t OutputCount(const TfNode& node) const;
 
   Result<Site> FindInside(const TfInput& input);
@@ -205,12 +207,12 @@ class Flattener {
   std::vector<std::unique_ptr<Frame>> frames_;
   std::deque<Region> regions_;  // 0 is the main graph
   std::map<Site, int> feeds_;
-  std::vector<Site> visited_;  // all that runs, each after what it waits for
+  std::vector<Site> visited_;  // all that runs, each after what it depends on
   std::set<Site> written_;
   bool has_state_ = false;
   std::vector<Site> pending_;
-  // Where ways end that were gone already, so that a chain of identities is gone once; without
-  // state, or with it.
+  // The ends of traces that were made already, so that a chain of identities is traced once;
+  // without state, or with it.
   std::unordered_map<Site, Site, Site::Hash> followed_[2];
   int64_t hops_ = 0;
   size_t nodes_ = 0;

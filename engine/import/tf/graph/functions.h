@@ -1,15 +1,15 @@
-// Flattening: from a graph with functions, fetched tensors and fed tensors to one flat list of the
+// Flattening: converts a graph with functions, for given feeds and fetches, to one flat list of the
 // nodes that the fetches need.
 //
-// Calls are inlined, identities and reads of variables are followed, variables become constants.
-// Only what the fetches need is visited, so training functions, savers and initialisers that lie
-// beside are never judged. The functions of loops and branches become flat graphs of their own,
-// which their node holds; handles of variables and tables are followed into them.
+// Calls are inlined, identities and reads of variables are resolved, variables become constants.
+// Only what the fetches need is visited, so unsupported ops in training functions, savers and
+// initialisers do not matter. The functions of loops and branches become flat graphs of their own,
+// which their node contains; handles of variables and tables are traced into them.
 //
-// A variable that some visited node writes, and every table, is state: what reads or writes it
-// stays a node, and these effects keep the order that TensorFlow's data and control edges give
-// them. Control edges that only order reads of constants are dropped. A name inside a call is
-// spelled "call/inner/node".
+// A variable that some visited node writes, and every table, is state: nodes that read or write it
+// are kept, and these effects keep the order that TensorFlow's data and control edges define.
+// Control edges that only order reads of constants are dropped. A name inside a call is spelled
+// "call/inner/node".
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@
 namespace oncilla {
 
 struct TfRef {
-  int node = -1;  // -1: a handle, which no value stands for
+  int node = -1;  // -1: a handle, which has no value
   int output = 0;
   friend bool operator==(const TfRef& a, const TfRef& b) {
     return a.node == b.node && a.output == b.output;
@@ -37,7 +37,7 @@ struct TfFlatNode {
   Kind kind = Kind::kOp;
   std::string name;
   const TfNode* source = nullptr;  // op and attributes; for kInput the node that was fed or called
-  Bytes device = {};  // kOp: the device stored on the node, else on the call that it is inside of
+  Bytes device = {};  // kOp: the device stored on the node, else on the call that contains it
   std::vector<TfRef> inputs;
   Tensor value;   // kVariable
   int feed = -1;  // kInput: which feed or argument
@@ -45,7 +45,7 @@ struct TfFlatNode {
   std::vector<TfFlatGraph> bodies;
   // kOp with effects, or random: the pivots (Switch) of old-style branches that it waits for.
   std::vector<TfRef> controls;
-  // Set where old-style control flow was raised: stands for the source's op.
+  // The op that replaces the source's op if old-style control flow was raised.
   std::string_view raised_op;
 
   std::string_view op() const { return raised_op.empty() ? source->op : raised_op; }
@@ -67,17 +67,17 @@ struct TfFlattenRequest {
   std::function<Result<Tensor>(const TfNode&)> variable;
   // Whether the variable of this name is known to change, beyond what this graph shows.
   std::function<bool(std::string_view)> is_state;
-  // When set, effects on other variables and tables are left out: an initialiser, in part.
+  // When set, effects on other variables and tables are omitted: for a part of an initialiser.
   std::function<bool(std::string_view)> only_effects_on;
 };
 
 // NotFound, with near names, for a feed or fetch that is not in the graph; Unimplemented for a
-// function that calls itself; DataLoss for edges that lead nowhere. Views into `graph`, which must
-// outlive the result. Old-style control flow (Switch, Merge, Enter..) is left as it is.
+// function that calls itself; DataLoss for dangling edges. The result has views into `graph`, which
+// must outlive it. Old-style control flow (Switch, Merge, Enter..) is not changed.
 Result<TfFlatGraph> FlattenTfGraph(TfGraph& graph, const TfFlattenRequest& request);
 
-// Puts the nodes into an order in which each comes after what it reads and effects keep theirs;
-// sets `cycle`. Bodies are sorted already.
+// Sorts the nodes so that each comes after what it reads and effects keep their order; sets
+// `cycle`. Bodies are sorted already.
 void SortTfFlatGraph(TfFlatGraph& graph);
 
 }  // namespace oncilla

@@ -1,9 +1,9 @@
 // A GraphDef in memory: nodes, attributes and functions as views into the file's bytes.
 //
 // This is the neutral form that the readers of SavedModels and frozen graphs fill and that
-// tf_functions.h flattens; nothing here knows which ops the engine supports. Function bodies are
-// read when first asked for: a Keras model carries hundreds that inference never calls. A TfGraph
-// keeps its file mapped; views stay valid as long as it lives. Use one from one thread at a time.
+// functions.h flattens; nothing here knows which ops the engine supports. Function bodies are
+// parsed on first request: a Keras model has hundreds that inference never calls. A TfGraph keeps
+// its file mapped; views stay valid as long as it lives. It must be used by one thread at a time.
 #pragma once
 
 #include <deque>
@@ -33,7 +33,8 @@ struct TfInput {
 Result<TfInput> ParseTfInput(Bytes text);
 std::ostream& operator<<(std::ostream& out, const TfInput& input);
 
-// The value of one attribute. Every accessor fails clearly when it holds another kind.
+// The value of one attribute. Every accessor fails with a message when the value is of another
+// kind.
 class TfAttr {
  public:
   explicit TfAttr(Bytes attr_value) : value_(attr_value) {}
@@ -70,11 +71,11 @@ struct TfNode {
   int data_inputs() const;
   Bytes FindAttr(std::string_view name) const;  // empty when absent
 };
-// "node 'a/b' (Conv2D)", as errors name nodes.
+// "node 'a/b' (Conv2D)", for messages.
 std::string Where(const TfNode& node);
 
-// A node's attributes with the defaults of its op definition behind them. A view: both arguments
-// must outlive it. Failures name the node and the attribute.
+// A node's attributes, with the defaults of its op definition for missing ones. A view: both
+// arguments must outlive it. Failures name the node and the attribute.
 class TfAttrs {
  public:
   TfAttrs(const TfNode& node, const TfOpDefs& defs) : node_(&node), defs_(&defs) {}
@@ -105,9 +106,9 @@ class TfAttrs {
   const TfOpDefs* defs_;
 };
 
-// A list of nodes with a way to find one by name: the main graph, or the body of a function.
+// A list of nodes with an index by name: the main graph, or the body of a function.
 struct TfBody {
-  std::deque<TfNode> nodes;  // which stay where they are when more are added
+  std::deque<TfNode> nodes;  // a deque, so that nodes do not move when more are added
   std::unordered_map<std::string_view, int> by_name;
 
   // Adds a NodeDef. Throws WireError; fails when the name is taken.
@@ -125,7 +126,7 @@ struct TfFunction {
   TfBody body;
   // Per output argument the body tensor that is returned.
   std::vector<TfInput> returns;
-  // Body nodes that a call must run even if nobody reads their outputs.
+  // Body nodes that a call must run even if their outputs are not read.
   std::vector<Bytes> control_returns;
 
   std::unordered_map<std::string_view, int> arg_by_name;
@@ -135,7 +136,7 @@ struct TfFunction {
 
 class TfGraph {
  public:
-  // Reads a GraphDef and, if there is one, the OpList of the MetaGraph around it. `owner` keeps the
+  // Reads a GraphDef and, if there is one, the OpList of the enclosing MetaGraph. `owner` keeps the
   // bytes alive; `file` is for messages.
   static Result<std::unique_ptr<TfGraph>> Parse(Bytes graph_def, Bytes op_list, std::string file,
                                                 std::shared_ptr<const void> owner);
@@ -150,21 +151,21 @@ class TfGraph {
 
   bool HasFunction(std::string_view name) const { return library_.count(name) != 0; }
   size_t function_count() const { return library_.size(); }
-  // Reads the function's body at the first call; NotFound when there is none of that name.
+  // Parses the function's body on the first call; NotFound when there is no function of that name.
   Result<const TfFunction*> Function(std::string_view name);
 
   // The flat number of output `input` of `producer`, resolving a named output argument.
   Result<int> OutputIndex(const TfNode& producer, const TfInput& input) const;
 
   TfAttrs Attrs(const TfNode& node) const { return TfAttrs(node, defs_); }
-  // Files that came with the model: the constants of the graph that hold a file's path, with the
+  // Files that belong to the model: the constants of the graph that contain a file's path, with the
   // file's name in `folder`.
   void SetAssets(std::string folder, std::map<std::string, std::string, std::less<>> by_node) {
     asset_folder_ = std::move(folder);
     assets_ = std::move(by_node);
   }
   const std::map<std::string, std::string, std::less<>>& assets() const { return assets_; }
-  // Such a file by its name; nothing else on the machine can be opened.
+  // Opens such a file by its name; no other file of the machine can be opened.
   Result<std::shared_ptr<const MappedFile>> OpenAsset(const std::string& name) const;
 
   // The tensor attribute `attr` of a node (a constant's "value").
@@ -190,7 +191,7 @@ class TfGraph {
   std::map<std::string, std::string, std::less<>> assets_;
 };
 
-// True for a node that gives a variable the path of such a file.
+// Whether a node assigns the path of such a file to a variable.
 bool IsTfAssetPath(const TfGraph& graph, const TfNode& assign);
 
 }  // namespace oncilla

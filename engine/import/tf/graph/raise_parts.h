@@ -1,5 +1,5 @@
 // What raising loops and raising branches share: copying a part of a flat graph into a function,
-// and putting a node in place of others.
+// and replacing nodes by another one.
 #pragma once
 
 #include <functional>
@@ -33,14 +33,14 @@ inline Status Refuse(const TfFlatNode& node, std::string why) {
   return WithNode(Unsupported("node '", node.name, "' (", node.op(), "): ", why), node.name);
 }
 
-// Copies a part of a graph into a function's own.
+// Copies a part of a graph into a function's graph.
 class Extraction {
  public:
   using Arguments = std::map<TfRef, int, RefLess>;
   using Forwards = std::map<TfRef, TfRef, RefLess>;
-  // `boundary`: where to stop, and which argument stands there; `forwards`: what to take instead of
-  // a value; `inside`: whether a node belongs to the part. What belongs to none of these becomes a
-  // further argument, shared through `captures`.
+  // `boundary`: the values at which the part ends, with their argument numbers; `forwards`:
+  // replacements of values; `inside`: whether a node belongs to the part. Any other value becomes
+  // an additional argument, shared through `captures`.
   Extraction(const TfFlatGraph& from, const Arguments& boundary, const Forwards& forwards,
              std::function<bool(int)> inside, int arguments, std::vector<TfRef>& captures)
       : from_(from),
@@ -50,7 +50,7 @@ class Extraction {
         arguments_(arguments),
         captures_(captures) {}
 
-  // The new node of a value, with all that it needs.
+  // The copy of a value's node, with everything that it needs.
   TfRef Copy(TfRef root) {
     struct Visit {
       int node;
@@ -100,13 +100,14 @@ class Extraction {
     out_.nodes.push_back(std::move(node));
   }
   void AddEffect(int node) { out_.effects.push_back(Copy({node, 0}).node); }
-  // Fails when a part of what was copied depends on itself: a loop that is none of TensorFlow's.
+  // Fails when a copied node depends on itself: a cycle that is not a loop of TensorFlow's.
   Status CheckAcyclic() const {
     if (cycle_.empty()) return {};
     return WithNode(
         DataLoss("node '", cycle_, "' depends on itself by data edges that are no loop"), cycle_);
   }
-  // Further arguments are known when all parts are copied; they are handed on when `returned`.
+  // To be called when all parts are copied, since only then all arguments are known; additional
+  // arguments are also outputs if `returned`.
   TfFlatGraph Finish(bool returned) {
     const int total = arguments_ + static_cast<int>(captures_.size());
     if (returned) {
@@ -164,23 +165,24 @@ class Extraction {
   TfFlatGraph out_;
 };
 
-// Adds a node that stands for others: the readers of `replaced` read its outputs instead, and it
-// takes the place of the first of `effects`.
+// Adds a node that replaces others: readers of `replaced` read its outputs instead, and it takes
+// the position of the first of `effects`.
 int AddRaised(TfFlatGraph& graph, TfFlatNode node, const std::map<TfRef, int, RefLess>& replaced,
               const std::set<int>& effects);
 
-// An output that some node or fetch takes.
+// Whether a node or fetch reads this output.
 bool IsRead(const TfFlatGraph& graph, const TfRef& ref);
-// The number of an input of a Merge, as the Merge gives it.
+// The index of a Merge's input, as the Merge returns it.
 Result<Tensor> IndexTensor(size_t input);
 
-// Puts a While in place of each frame (raise_loops.cc).
+// Replaces each frame by a While (raise_loops.cc).
 Status RaiseLoops(TfFlatGraph& graph);
 
-// Gives arrays of the first two versions the flow that later ones begin with (raise_arrays.cc).
+// Adds to arrays of the first two versions the flow value that later versions have
+// (raise_arrays.cc).
 Status RouteOldArrays(TfFlatGraph& graph);
 
-// Nodes that nothing needs any more go. Fails when the rest has a cycle.
+// Removes nodes that nothing needs any more. Fails when the rest has a cycle.
 Status Compact(TfFlatGraph& graph);
 
 }  // namespace oncilla::tf_raise

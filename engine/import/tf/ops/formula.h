@@ -1,5 +1,5 @@
-// Formulas: several canonical nodes one behind the other, written without a check after each. The
-// first failure is kept, and what comes behind it adds nothing.
+// Formulas: a sequence of canonical nodes, written without a check after each. The first failure is
+// kept, and later calls then add nothing.
 #pragma once
 
 #include "engine/import/tf/lowering.h"
@@ -10,7 +10,7 @@ class TfFormula {
  public:
   explicit TfFormula(TfLowering& b) : b_(b) {}
 
-  // A node that prepares the result; its name says which part of the formula it is.
+  // Adds a node that prepares the result; its name contains its number within the formula.
   ValueId operator()(std::string_view op, Values inputs) { return Do(op, AttrMap(), inputs); }
   template <class Attrs>
   ValueId operator()(std::string_view op, const Attrs& attrs, Values inputs) {
@@ -20,7 +20,7 @@ class TfFormula {
   requires(!kOpOf<Attrs>.empty()) ValueId operator()(const Attrs& attrs, Values inputs) {
     return Do(kOpOf<Attrs>, WriteAttrs(attrs), std::move(inputs));
   }
-  // All outputs of such a node, as many as are asked for: kNoValue after a failure.
+  // All outputs of such a node, which must have `outputs` of them; kNoValue after a failure.
   template <class Attrs>
   Values All(std::string_view op, const Attrs& attrs, Values inputs, size_t outputs) {
     Values out;
@@ -44,7 +44,7 @@ class TfFormula {
   }
 
   const Status& status() const { return status_; }
-  // The node that has the result and the name of the foreign one.
+  // Adds the node with the result, which has the name of the foreign one.
   Result<Values> Last(std::string_view op, Values inputs) {
     ONCILLA_TRY(status_);
     return One(b_.Add(op, AttrMap(), std::move(inputs)));

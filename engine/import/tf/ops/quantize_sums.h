@@ -1,4 +1,4 @@
-// Rows on quantised tensors that compute with the integers, for the table of quantize.cc: by ranges
+// Rows on quantised tensors that compute with integers, for the table in quantize.cc: by ranges
 // (quantize_sums.cc) and by scales (quantize_uniform.cc).
 #pragma once
 

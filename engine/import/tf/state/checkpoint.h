@@ -1,10 +1,11 @@
 // TensorFlow's checkpoint (tensor bundle): `PREFIX.index`, a sorted table from a tensor's name to
-// where it lies, and `PREFIX.data-00000-of-00001`, ..., the raw bytes of the tensors.
+// its location, and `PREFIX.data-00000-of-00001`, ..., the raw bytes of the tensors.
 //
-// Number tensors are views into the mapped shards: nothing is copied. Shards are opened with the
-// index, since they belong together. Use one from one thread at a time; the tensors it gave out live on
-// their own. Written after tensor_bundle.proto and the format's own rules; files of the V1 format,
-// partitioned variables and big-endian files are refused with that reason.
+// Tensors of numbers are views into the mapped shards: nothing is copied, except for partitioned
+// variables that have to be assembled from slices. Shards are opened together with the index, since
+// they belong together. It must be used by one thread at a time; tensors that it returned may
+// outlive it. Implemented after tensor_bundle.proto and the rules of the format; files of the V1
+// format and big-endian files are refused with that reason.
 #pragma once
 
 #include <map>
@@ -39,16 +40,17 @@ class Checkpoint {
   std::span<const Entry> entries() const { return entries_; }
   const Entry* Find(std::string_view key) const;  // null when absent
 
-  // The tensor of that key; strings are copied out. NotFound for an unknown key or a missing shard,
-  // DataLoss for a size or a checksum that does not fit, Unimplemented for types and layouts the engine lacks.
+  // The tensor of that key; strings are copied. NotFound for an unknown key or a missing shard,
+  // DataLoss for a wrong size or checksum, Unimplemented for types and layouts that the engine does
+  // not support.
   Result<Tensor> Read(std::string_view key);
-  // The part of that tensor that RestoreV2's shape_and_slices asks for; empty: all of it. DataLoss
-  // when the stored tensor has other sizes than the text says, or its slices leave a part out.
+  // The part of that tensor that RestoreV2's shape_and_slices describes; empty: all of it. DataLoss
+  // when the stored tensor has other sizes than the text, or its slices do not cover the part.
   Result<Tensor> ReadSlice(std::string_view key, std::string_view shape_and_slice);
   // Compares the stored CRC-32C with that of the tensor's bytes, reading all of them.
   Status VerifyData(std::string_view key);
 
-  // Bytes of the index and of all shards that are there.
+  // Bytes of the index and of all existing shards.
   int64_t file_bytes() const { return file_bytes_; }
   void AddTo(std::vector<std::shared_ptr<const MappedFile>>& files) const {
     for (const auto& shard : shards_) {

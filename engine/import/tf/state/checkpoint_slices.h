@@ -1,8 +1,8 @@
 // Slices of tensors in checkpoints: TensorFlow stores a partitioned variable as several boxes of
-// one tensor, each under a key of its own, and restores a box by a text such as "30 8 10,5:-".
+// one tensor, each under a key of its own, and restores a box given as text, such as "30 8 10,5:-".
 //
-// Here: both spellings of a box, and a wanted box put together from stored ones. A box that lies in
-// one piece in a stored tensor stays a view of it; anything else is copied. Nothing here reads
+// This file parses both spellings of a box, and assembles a box from stored ones. A box that is
+// contiguous in one stored tensor stays a view of it; any other is copied. Nothing here reads
 // files.
 #pragma once
 
@@ -42,18 +42,18 @@ struct SliceSpec {
 };
 Result<SliceSpec> ParseSliceSpec(std::string_view text);
 
-// The box with every kAll replaced by its size. DataLoss when it does not lie within `whole`.
+// The box with every kAll replaced by its size. DataLoss when it exceeds `whole`.
 Result<SliceBox> Settled(const SliceBox& box, const Shape& whole);
 Shape ShapeOf(const SliceBox& settled);
 std::string ToString(const SliceBox& box);  // "10,5:-"
 
-// A part of a tensor that is there, at its place.
+// A stored part of a tensor, with its position.
 struct StoredSlice {
   SliceBox box;  // settled
   Tensor tensor;
 };
-// The tensor in `wanted` (settled), from parts of one dtype. DataLoss when the parts leave a place
-// empty or give one twice.
+// The tensor in the box `wanted` (settled), from parts of one dtype. DataLoss when the parts do not
+// cover it or overlap.
 Result<Tensor> Assemble(const SliceBox& wanted, std::span<const StoredSlice> parts);
 
 }  // namespace oncilla

@@ -1,4 +1,4 @@
-// The sorted table file that holds a checkpoint's index: LevelDB's format as TensorFlow writes it.
+// The sorted table file that a checkpoint's index is: LevelDB's format as TensorFlow writes it.
 //
 // Layout, from the end: a footer of 48 bytes (two block handles as varints, zeros to 40, a magic
 // number); the index block, whose values are handles of data blocks; data blocks of entries with

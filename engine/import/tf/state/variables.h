@@ -1,10 +1,10 @@
-// Which tensor of the checkpoint belongs to which variable of the graph.
+// Finds the tensor of the checkpoint for each variable of the graph.
 //
-// Two roads, and names are never matched. First the object graph: a signature's call names a
-// function, the object graph lists which objects that function's last arguments are, and the
+// There are two ways; names are never compared. First the object graph: a signature's call names a
+// function, the object graph lists the objects that are that function's last arguments, and the
 // checkpoint's own object graph gives an object's key. Second the restore graph, which TensorFlow
 // runs to load: each assignment in it says which key it reads for which variable. Some models need
-// the first, some the second; see the README. Use one from one thread at a time.
+// the first, some the second; see the README. It must be used by one thread at a time.
 #pragma once
 
 #include <optional>
@@ -21,14 +21,14 @@ class TfVariables {
   // `model` must outlive this object. Nothing is read until the first Value().
   explicit TfVariables(SavedModel& model) : model_(model) {}
 
-  // The tensor of a variable's node in the main graph (VarHandleOp, VariableV2). NotFound when
-  // neither road leads to it, DataLoss when dtype or shape contradict the node's own.
+  // The value of a variable by its node in the main graph (VarHandleOp, VariableV2). NotFound when
+  // neither way finds it, DataLoss when dtype or shape contradict the node's own.
   Result<Tensor> Value(const TfNode& handle);
   // The tensors of the main graph that a function of the object graph captures: its last arguments.
   // Unimplemented, naming the tensor that is not found.
   Result<std::vector<std::string>> Captures(const std::string& function);
-  // Keys and values of a table's node in the main graph, where the checkpoint holds them; that of
-  // tables that change alone does.
+  // Keys and values of a table by its node in the main graph, if the checkpoint contains them,
+  // which it does only for tables that change.
   Result<std::optional<TfTableContents>> Table(const TfNode& handle);
 
  private:
@@ -39,8 +39,8 @@ class TfVariables {
   using Sources = std::unordered_map<const TfNode*, Source>;
 
   Status Prepare();
-  // Main graph's tensor of an object, by its place in the object graph; empty when nothing leads to
-  // it.
+  // The tensor of the main graph for an object, given by its index in the object graph; empty if
+  // none is found.
   Result<std::string> TensorOf(int64_t object) const;
   Status FollowObjectGraph();
   Status FollowRestoreGraph();

@@ -1,4 +1,4 @@
-// What TFLite's convolutions and pools have alike.
+// What TFLite's convolutions and pools have in common.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace oncilla {
 
-// The padding that field 0 of the options names, as canonical ops spell it.
+// The padding in field 0 of the options, as canonical ops spell it.
 Result<std::string> TflitePadding(const TfliteLowering& b);
 
 }  // namespace oncilla

@@ -6,7 +6,7 @@
     options.add_provider_for_devices(oncilla_onnxruntime.devices("gpu"), {})
     session = onnxruntime.InferenceSession("model.onnx", options)
 
-The package holds the provider's library and nothing of ONNX Runtime, which it imports when it is first asked for
+The package contains the provider's library and nothing of ONNX Runtime, which it imports when it is first asked for
 something that needs it.
 """
 
@@ -17,7 +17,7 @@ import pathlib
 
 __all__ = ["EP_NAME", "NAME", "devices", "library_path", "provider_options", "register", "report", "unregister"]
 
-NAME = "oncilla"  # what the library is registered as
+NAME = "oncilla"  # the name under which the library is registered
 EP_NAME = "OncillaExecutionProvider"
 
 
@@ -39,7 +39,7 @@ def register(name: str = NAME) -> None:
 
 
 def unregister(name: str = NAME) -> None:
-    """Removes the devices from ONNX Runtime. Sessions that were made with them must be gone."""
+    """Removes the devices from ONNX Runtime. Sessions that use them must have been destroyed."""
     import onnxruntime
 
     onnxruntime.unregister_execution_provider_library(name)
