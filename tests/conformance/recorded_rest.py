@@ -197,6 +197,55 @@ def one_score():
              class_ids=[voted] * 4, class_weights=weights, **stump, **({"base_values": list(base)} if base else {}))
 
 
+def shared_branches():
+    """A set of categories as a chain of comparisons that share a branch, as exporters of LightGBM write it."""
+    n = Numbers("shared_branches")
+    x = np.stack([n.rng.integers(0, 9, 21), n.rng.standard_normal(21)], 1).astype(np.float32)
+    Case("ml_tree_shared_branch", "TreeEnsembleRegressor", {"x": x}, domain=ML, n_targets=1, nodes_treeids=[0] * 7,
+         nodes_nodeids=list(range(7)), nodes_featureids=[0, 0, 0, 1, 0, 0, 0],
+         nodes_modes=["BRANCH_EQ"] * 3 + ["BRANCH_LEQ"] + ["LEAF"] * 3, nodes_values=[1.0, 4.0, 7.0, 0.25, 0.0, 0.0, 0.0],
+         nodes_truenodeids=[3, 3, 3, 4, 0, 0, 0], nodes_falsenodeids=[1, 2, 6, 5, 0, 0, 0], target_treeids=[0] * 3,
+         target_nodeids=[4, 5, 6], target_ids=[0] * 3, target_weights=[1.0, 2.0, 4.0])
+
+
+def forests():
+    """Trees of several depths, each test alone and together, for so many rows that some are descended side by side."""
+    n = Numbers("forests")
+
+    def tree(depth, modes, rows, at):
+        """Appends [mode, feature, value, missing, yes, no] of a random tree; returns its root."""
+        root = len(rows)
+        rows.append(["LEAF", 0, 0.0, 0, 0, 0])
+        if depth > 0 and n.rng.random() < 0.9:
+            mode = modes[n.rng.integers(len(modes))]
+            yes, no = tree(depth - 1, modes, rows, at), tree(depth - 1, modes, rows, at)
+            rows[root] = [mode, int(n.rng.integers(3)), float(n.rng.integers(-2, 3)), int(n.rng.random() < at), yes, no]
+        return root
+
+    modes = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
+    for name, used, missing, count, combine in [(m[7:].lower(), [m], 0, 37, "SUM") for m in modes] + [
+            ("mixed", modes, 0, 37, "AVERAGE"), ("missing", modes, 0.5, 37, "MIN"), ("one_row", modes, 0, 1, "MAX"),
+            ("two_rows", modes[:1], 0.5, 2, "SUM")]:
+        x = n.rng.integers(-3, 4, (count, 3)).astype(np.float32)
+        if missing > 0: x[n.rng.random(x.shape) < 0.3] = np.nan
+        attrs = {f"nodes_{key}": [] for key in ("treeids", "nodeids", "modes", "featureids", "values",
+                                                "missing_value_tracks_true", "truenodeids", "falsenodeids")}
+        attrs |= {f"target_{key}": [] for key in ("treeids", "nodeids", "ids", "weights")}
+        for t in range(11):
+            rows = []
+            tree(5, used, rows, missing)
+            for i, row in enumerate(rows):
+                mode, feature, value, tracks, yes, no = row
+                for key, v in (("treeids", t), ("nodeids", i), ("modes", mode), ("featureids", feature), ("values", value),
+                               ("missing_value_tracks_true", tracks), ("truenodeids", yes), ("falsenodeids", no)):
+                    attrs[f"nodes_{key}"].append(v)
+                if mode != "LEAF": continue
+                for key, v in (("treeids", t), ("nodeids", i), ("ids", int(n.rng.integers(2))),
+                               ("weights", float(n.rng.integers(-8, 9)) / 8)):
+                    attrs[f"target_{key}"].append(v)
+        Case(f"ml_forest_{name}", "TreeEnsembleRegressor", {"x": x}, domain=ML, n_targets=2, aggregate_function=combine, **attrs)
+
+
 def stacked():
     x = Numbers("stacked").f(4, 3)
     for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"):
@@ -210,6 +259,6 @@ def stacked():
 
 if __name__ == "__main__":
     for each in (masked_pools, attention_lstms, four_bits, resizes, words, grams, byte_lstms,
-                 separators, one_score, stacked):
+                 separators, one_score, shared_branches, forests, stacked):
         each()
     make_recorded.record(sys.argv[1:])

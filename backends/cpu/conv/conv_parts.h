@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "backends/cpu/gemm/gemm.h"
@@ -31,6 +32,7 @@ struct ConvParts {
     sizes.line_rows = shape.line_rows;
     std::copy_n(shape.line_count.begin(), kMaxSpatial, sizes.line_count);
     std::copy_n(shape.line_step.begin(), kMaxSpatial, sizes.line_step);
+    FindSeen(g);
     int64_t step = sizes.line_rows * sizes.c_step;
     for (size_t i = kMaxSpatial; i-- > 0; step *= shape.line_count[i]) sizes.c_line_step[i] = step;
   }
@@ -43,12 +45,41 @@ struct ConvParts {
     Product<T, B> p;
     static_cast<ProductSizes&>(p) = sizes;
     p.taps = taps.data();
+    if (seen.has_value()) p.seen = &*seen;
     return p;
   }
 
   ConvProduct shape;
   std::vector<int64_t> taps;
-  ProductSizes sizes;  // without taps
+  std::optional<SeenTaps> seen;  // where leaving others out saves work
+  ProductSizes sizes;            // without taps
+
+ private:
+  // Windows that are wide by dilation may have whole rows of taps in the zeros around the input.
+  void FindSeen(const WindowGeometry& g) {
+    constexpr double kWorthIt = 0.9;  // of all taps
+    const bool dilated = g.axis[0].dilation > 1 || g.axis[1].dilation > 1 || g.axis[2].dilation > 1;
+    if (!dilated || !shape.pads || shape.line_count[1] != g.axis[0].out ||
+        shape.line_count[2] != g.axis[1].out || shape.line_rows != g.axis[2].out) {
+      return;
+    }
+    SeenTaps found;
+    double share = 1;
+    for (int i = 0; i < 3; ++i) {
+      const WindowAxis& axis = g.axis[static_cast<size_t>(i)];
+      found.count[i] = shape.tap_count[static_cast<size_t>(i)];
+      int64_t sum = 0;
+      for (int64_t o = 0; o < axis.out; ++o) {
+        const WindowAxis::Taps window = axis.Seen(o);
+        // A window along the last axis may be one run.
+        const bool whole = found.count[i] != axis.kernel;
+        found.axis[i].push_back({whole ? 0 : window.begin, whole ? found.count[i] : window.end});
+        sum += std::max<int64_t>(0, found.axis[i].back().end - found.axis[i].back().begin);
+      }
+      share *= static_cast<double>(sum) / static_cast<double>(axis.out * found.count[i]);
+    }
+    if (share < kWorthIt) seen = std::move(found);
+  }
 };
 
 // Elements up to the next multiple of 64 bytes.

@@ -72,6 +72,7 @@ Result<std::unique_ptr<CpuKernel>> MakeFastDequantizeLinear(const NodeView& node
 Result<std::unique_ptr<CpuKernel>> MakeFastMatMulPacked(const NodeView& node);
 Result<CpuPacking> MatMulPackedPacking(const NodeView& node, int input);
 
+Result<std::unique_ptr<CpuKernel>> MakeFastTreeEnsemble(const NodeView& node);
 Result<std::unique_ptr<CpuKernel>> MakeFastGridSample(const NodeView& node);
 Result<std::unique_ptr<CpuKernel>> MakeFastResize(const NodeView& node);
 

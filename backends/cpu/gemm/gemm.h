@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
 #include "engine/base/half.h"
 #include "engine/ops/math/activation.h"
@@ -31,6 +32,17 @@ struct Epilogue {
 
 // The sizes of C[row][column] = sum over taps t and i < run of A[row][t][i] * B[t * run +
 // i][column].
+// Which taps of a convolution's windows read the input, and not only zeros around it. Taps are
+// counted over three axes, the last one fastest.
+struct SeenTaps {
+  struct Range {
+    int64_t begin, end;
+  };
+  int64_t count[3] = {1, 1, 1};  // of taps
+  // Those that are seen: for each index along the lines' axes 1 and 2, and for each row of a line.
+  std::vector<Range> axis[3];
+};
+
 struct ProductSizes {
   // Rows come in lines of `line_rows`; lines are counted over three axes.
   int64_t line_count[3] = {1, 1, 1};
@@ -41,6 +53,7 @@ struct ProductSizes {
   int64_t run_step = 1;           // elements from one element of a run to the next
   const int64_t* taps = nullptr;  // where the runs of a row begin
   int64_t tap_count = 1;
+  const SeenTaps* seen = nullptr;  // A is zero at all others, which may be left out; null: unknown
   int64_t run = 0;
   int64_t columns = 0;
   int64_t c_step = 0;  // elements from one row of C to the next, within a line

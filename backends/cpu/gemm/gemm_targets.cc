@@ -147,6 +147,18 @@ TileArgs<B> ArgsOf(const Product<float, B>& p) {
   return t;
 }
 
+// Calls fn(tile, panel) for all of a block.
+template <class F>
+HWY_INLINE void ForTiles(const Block& block, F&& fn) {
+  const int64_t tiles = block.last_tile - block.first_tile;
+  const int64_t panels = block.last_panel - block.first_panel;
+  for (int64_t i = 0; i < tiles * panels; ++i) {
+    const int64_t tile = block.panels_outside ? i % tiles : i / panels;
+    const int64_t panel = block.panels_outside ? i / tiles : i % panels;
+    fn(block.first_tile + tile, block.first_panel + panel);
+  }
+}
+
 // Computes a block: for each part of K, tile of rows and panel of columns it sets the arguments of
 // the tile and calls the function for the tile's size. The first part starts the sums with bias and
 // residual, later ones add to C, and only the last one applies the activation.
@@ -174,7 +186,7 @@ void RunBlockOf(const Product<float, B>& p, const Block& block) {
     // kept.
     if (placed_tile != tile) place = PlaceOf(p, tiles_per_line, placed_tile = tile);
     const int rows = place.rows;
-    t.a = p.a + place.a + k * p.run_step;
+    t.a = p.a + place.a + (p.tap_count == 1 ? k * p.run_step : 0);
     if constexpr (kGated) {
       if (gated_tile != tile) {
         gated.Fill(t.a + p.taps[0], p.row_step, p.run_step, rows, p.gate + k, t.run);
@@ -207,6 +219,24 @@ void RunBlockOf(const Product<float, B>& p, const Block& block) {
     if (curved && last) ActivateRows(activation, t.c, p.c_step, rows, columns);
     return panels;
   };
+  if (p.seen != nullptr && !kGated) {
+    t.run = p.run;
+    std::vector<TapRun> runs;
+    int64_t found_tile = -1;
+    const auto run_seen = [&](int64_t tile, int64_t panel) HWY_ATTR {
+      if (found_tile != tile) FindSeenTaps(p, tiles_per_line, found_tile = tile, runs);
+      for (const TapRun& taps : runs) {
+        k = taps.first * p.run;
+        t.taps = p.taps + taps.first;
+        t.tap_count = taps.count;
+        first = &taps == &runs.front();
+        last = &taps == &runs.back();
+        run(tile, panel);
+      }
+    };
+    ForTiles(block, run_seen);
+    return;
+  }
   for (int64_t pass = 0; pass < passes; ++pass) {
     k = p.run * pass / passes;
     t.run = p.run * (pass + 1) / passes - k;

@@ -1,6 +1,7 @@
 // The part of a product that is compiled once per instruction set, as a table of functions.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "backends/cpu/gemm/gemm.h"
@@ -60,6 +61,34 @@ struct TilePlace {
   int64_t a, c;
 };
 // Tiles of a line have nearly equal heights: 49 rows are 13 + 12 + 12 + 12.
+// Consecutive taps.
+struct TapRun {
+  int64_t first, count;
+};
+// The taps that any row of a tile sees; one run of none where there are none.
+inline void FindSeenTaps(const ProductSizes& p, int64_t tiles_per_line, int64_t tile,
+                         std::vector<TapRun>& runs) {
+  const int64_t line = tile / tiles_per_line, part = tile % tiles_per_line;
+  const SeenTaps& seen = *p.seen;
+  const auto at = [&](int axis, int64_t i) { return seen.axis[axis][static_cast<size_t>(i)]; };
+  const SeenTaps::Range outer = at(0, line / p.line_count[2] % p.line_count[1]);
+  const SeenTaps::Range middle = at(1, line % p.line_count[2]);
+  const SeenTaps::Range first = at(2, p.line_rows * part / tiles_per_line);
+  const SeenTaps::Range last = at(2, p.line_rows * (part + 1) / tiles_per_line - 1);
+  const int64_t begin = std::min(first.begin, last.begin), end = std::max(first.end, last.end);
+  runs.clear();
+  for (int64_t i = outer.begin; i < outer.end && begin < end; ++i) {
+    for (int64_t j = middle.begin; j < middle.end; ++j) {
+      const int64_t tap = (i * seen.count[1] + j) * seen.count[2] + begin;
+      if (!runs.empty() && runs.back().first + runs.back().count == tap) {
+        runs.back().count += end - begin;
+      } else {
+        runs.push_back({tap, end - begin});
+      }
+    }
+  }
+  if (runs.empty()) runs.push_back({0, 0});
+}
 inline TilePlace PlaceOf(const ProductSizes& p, int64_t tiles_per_line, int64_t tile) {
   const int64_t line = tile / tiles_per_line, part = tile % tiles_per_line;
   const int64_t row = p.line_rows * part / tiles_per_line;

@@ -2,6 +2,7 @@
 // on data are host functions.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "backends/cpu/kernels/indices.h"
@@ -203,15 +204,59 @@ Box BoxOf(const float* p, bool center_point) {
   return {std::min(p[0], p[2]), std::min(p[1], p[3]), std::max(p[0], p[2]), std::max(p[1], p[3])};
 }
 
-// Intersection over union, in float as other engines compute it, so that decisions at the threshold
-// agree.
-bool Overlap(const Box& a, const Box& b, float threshold) {
-  const float height = std::min(a.y2, b.y2) - std::max(a.y1, b.y1);
-  const float width = std::min(a.x2, b.x2) - std::max(a.x1, b.x1);
-  if (!(height > 0) || !(width > 0) || !(a.area() > 0) || !(b.area() > 0)) return false;
-  const float both = height * width;
-  return both / (a.area() + b.area() - both) > threshold;
-}
+// The boxes that were kept, which hide others: coordinates in lists of their own and in whole
+// blocks, so that compilers compare a block by vectors.
+class KeptBoxes {
+ public:
+  // A box that is empty, or has no area for a NaN, hides nothing.
+  void Add(const Box& box) {
+    if (!(box.area() > 0)) return;
+    if (count_ % kBlock == 0) blocks_.emplace_back();
+    Block& block = blocks_.back();
+    const int64_t i = count_++ % kBlock;
+    block.y1[i] = box.y1;
+    block.x1[i] = box.x1;
+    block.y2[i] = box.y2;
+    block.x2[i] = box.x2;
+    block.area[i] = box.area();
+  }
+
+  // Whether the intersection of `box` with one of them, over their union, is above the threshold;
+  // in float as other engines compute it, so that decisions at the threshold agree.
+  bool Hide(const Box& box, float threshold) const {
+    const float area = box.area();
+    if (!(area > 0)) return false;
+    for (const Block& block : blocks_) {
+      int hides = 0;
+      for (int i = 0; i < kBlock; ++i) {
+        const float height = std::min(block.y2[i], box.y2) - std::max(block.y1[i], box.y1);
+        const float width = std::min(block.x2[i], box.x2) - std::max(block.x1[i], box.x1);
+        const float both = height * width;
+        const float share = both / (block.area[i] + area - both);
+        hides |= static_cast<int>(height > 0) & static_cast<int>(width > 0) &
+                 static_cast<int>(share > threshold);
+      }
+      if (hides != 0) return true;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr int kBlock = 16;
+  struct Block {
+    // Boxes that are not there overlap nothing.
+    Block() {
+      std::fill_n(y1, kBlock, 0.0f);
+      std::fill_n(x1, kBlock, 0.0f);
+      std::fill_n(y2, kBlock, -std::numeric_limits<float>::infinity());
+      std::fill_n(x2, kBlock, -std::numeric_limits<float>::infinity());
+      std::fill_n(area, kBlock, 1.0f);
+    }
+    float y1[kBlock], x1[kBlock], y2[kBlock], x2[kBlock], area[kBlock];
+  };
+  std::vector<Block> blocks_;
+  int64_t count_ = 0;
+};
 
 Result<std::vector<Tensor>> NonMaxSuppression(const NonMaxSuppressionAttrs& attrs,
                                               const NodeView& node, std::span<const Tensor> in) {
@@ -225,6 +270,7 @@ Result<std::vector<Tensor>> NonMaxSuppression(const NonMaxSuppressionAttrs& attr
   const Shape& shape = in[1].shape();
   const int64_t batches = shape[0], classes = shape[1], n = shape[2];
   std::vector<int64_t> out;
+  WorkLook look;
   for (int64_t batch = 0; batch < batches; ++batch) {
     const float* boxes = in[0].As<float>().data() + batch * n * 4;
     for (int64_t c = 0; c < classes; ++c) {
@@ -238,14 +284,15 @@ Result<std::vector<Tensor>> NonMaxSuppression(const NonMaxSuppressionAttrs& attr
       }
       std::stable_sort(order.begin(), order.end(),
                        [&](int64_t a, int64_t b) { return scores[a] > scores[b]; });
-      std::vector<Box> kept;
+      KeptBoxes kept;
+      int64_t count = 0;
       for (int64_t i : order) {
-        if (static_cast<int64_t>(kept.size()) >= most) break;
+        if (count >= most) break;
+        ONCILLA_TRY(look.Go(8 + count));
         const Box box = BoxOf(boxes + i * 4, attrs.center_point_box);
-        const bool hidden = std::any_of(kept.begin(), kept.end(),
-                                        [&](const Box& k) { return Overlap(k, box, iou); });
-        if (hidden) continue;
-        kept.push_back(box);
+        if (kept.Hide(box, iou)) continue;
+        kept.Add(box);
+        ++count;
         out.insert(out.end(), {batch, c, i});
       }
     }

@@ -1,10 +1,11 @@
-// Tree ensembles on the CPU.
+// Tree ensembles on the CPU: plain, exact code.
 #include "engine/ops/math/trees.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "backends/cpu/fast/fast.h"
 #include "backends/cpu/kernel.h"
 #include "engine/ops/math/coupling.h"
 #include "engine/tensor/dispatch.h"
@@ -179,7 +180,7 @@ Status CoupleProbabilities(const CoupleProbabilitiesAttrs& attrs, const Args& ar
 
 const KernelRow kRows[] = {
     Row<CoupleProbabilities>("CoupleProbabilities", kFloats),
-    Row<TreeEnsemble>("TreeEnsemble", kFloats),
+    Row<TreeEnsemble>("TreeEnsemble", kFloats, &MakeFastTreeEnsemble),
 };
 
 }  // namespace

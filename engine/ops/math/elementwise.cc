@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/ops/known_ints.h"
 #include "engine/ops/math/elementwise_program.h"
 #include "engine/ops/rules.h"
 
@@ -47,9 +48,58 @@ std::string TakenTypes(const ElementwiseRow& row) {
   return out;
 }
 
-// Elements of an integer result that equal those of an operand: for Cast, x + 0 and x * 1.
-// (Operands that are fully known are computed at plan time; this only preserves the names of
-// sizes.)
+int64_t LargestOf(DType dtype) {
+  return BitsOf(dtype) >= 63 ? std::numeric_limits<int64_t>::max()
+                             : (int64_t{1} << (BitsOf(dtype) - 1)) - 1;
+}
+
+// The result for two integers that are not negative; nothing where it would be negative, does not
+// fit, or is not defined.
+std::optional<int64_t> Computed(std::string_view op, int64_t a, int64_t b, int64_t largest) {
+  int64_t out = -1;
+  if (op == "Add") {
+    if (__builtin_add_overflow(a, b, &out)) return std::nullopt;
+  } else if (op == "Mul") {
+    if (__builtin_mul_overflow(a, b, &out)) return std::nullopt;
+  } else if (op == "Sub") {
+    out = a - b;
+  } else if (op == "Min") {
+    out = std::min(a, b);
+  } else if (op == "Max") {
+    out = std::max(a, b);
+  } else if (b > 0 && (op == "Div" || op == "FloorDiv")) {
+    out = a / b;
+  } else if (b > 0 && (op == "TruncMod" || op == "FloorMod")) {
+    out = a % b;
+  }
+  if (out < 0 || out > largest) return std::nullopt;
+  return out;
+}
+
+// Computes the elements of a result of two operands that follow from known sizes, so that
+// inference knows sizes that a model computes from others. Plans compute the rest.
+void ComputeElements(const ElementwiseRow& row, std::span<const Fact> in, Fact& out) {
+  if (!IsInteger(out.dtype) || !out.shape.known() || out.shape.rank() > 1) return;
+  const auto a = ReadKnownInts(in[0]), b = ReadKnownInts(in[1]);
+  if (!a.has_value() || !b.has_value()) return;
+  const auto count = static_cast<size_t>(out.shape.ToShape().elements());
+  if (count == 0 || count > static_cast<size_t>(kMaxKnownInts)) return;
+  std::vector<Dim> elements(count);
+  if (out.elements.has_value()) elements = *out.elements;
+  bool any = out.elements.has_value();
+  for (size_t k = 0; k < count; ++k) {
+    const auto &x = (*a)[a->size() == 1 ? 0 : k].value, &y = (*b)[b->size() == 1 ? 0 : k].value;
+    if (!x.has_value() || !y.has_value() || *x < 0 || *y < 0) continue;
+    const auto computed = Computed(row.name, *x, *y, LargestOf(out.dtype));
+    if (!computed.has_value()) continue;
+    elements[k] = Dim(*computed);
+    any = true;
+  }
+  if (any) out.elements = std::move(elements);
+}
+
+// Elements of an integer result that equal those of an operand: for Cast, x + 0 and x * 1. This
+// preserves the names of sizes.
 std::optional<std::vector<Dim>> PassedElements(const ElementwiseRow& row, const Fact& out,
                                                std::span<const Fact> in) {
   if (!IsInteger(out.dtype) || !out.shape.known() || out.shape.rank() > 1) return std::nullopt;
@@ -61,10 +111,8 @@ std::optional<std::vector<Dim>> PassedElements(const ElementwiseRow& row, const 
     if (!carries(in[0])) return std::nullopt;
     std::vector<Dim> elements = *in[0].elements;
     // A known number may not fit a narrower type; sizes with names are taken to fit.
-    const int64_t largest = BitsOf(out.dtype) >= 63 ? std::numeric_limits<int64_t>::max()
-                                                    : (int64_t{1} << (BitsOf(out.dtype) - 1)) - 1;
     for (Dim& d : elements) {
-      if (d.size > largest) d = Dim();
+      if (d.size > LargestOf(out.dtype)) d = Dim();
     }
     return elements;
   }
@@ -106,6 +154,7 @@ Result<Facts> InferElementwise(const ElementwiseRow& row, const AttrMap& attrs,
   Fact out = Fact::Of(dtype, std::move(shape));
   if ((row.flags & kIsCast) != 0 || row.inputs == 2) {
     out.elements = PassedElements(row, out, in);
+    if (row.inputs == 2) ComputeElements(row, in, out);
   }
   return Facts{std::move(out)};
 }

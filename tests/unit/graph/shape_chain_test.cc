@@ -69,6 +69,27 @@ TEST_F(ShapeChainTest, ConstantReshapesKeepTheBatch) {
   EXPECT_EQ(FactOf(Add("Flatten", {x})), "f32[batch,3136]");
 }
 
+// Exporters compute ends of slices from sizes; without their values the rank or the sizes of what
+// follows would be unknown.
+TEST_F(ShapeChainTest, ArithmeticOnKnownSizesIsComputed) {
+  const ValueId x = Input({kBatch, 7, 10, Dim()});
+  const ValueId shape = Add("Shape", {x});
+  EXPECT_EQ(ElementsOf(Add("Mul", {shape, Ints({1, 2, 3, 4})})), "[batch,14,30,?]");
+  EXPECT_EQ(ElementsOf(Add("Add", {shape, Ints({0, 2, -3, 1})})), "[batch,9,?,?]");
+  EXPECT_EQ(ElementsOf(Add("Sub", {shape, Ints({1, 2, 11, 1})})), "[?,5,?,?]");
+  EXPECT_EQ(ElementsOf(Add("FloorDiv", {shape, Scalar(4)})), "[?,1,2,?]");
+  EXPECT_EQ(ElementsOf(Add("Div", {shape, Ints({1, 0, 3, 1})})), "[?,?,3,?]");
+  EXPECT_EQ(ElementsOf(Add("FloorMod", {shape, Scalar(4)})), "[?,3,2,?]");
+  EXPECT_EQ(ElementsOf(Add("Max", {shape, Scalar(8)})), "[?,8,10,?]");
+  EXPECT_EQ(ElementsOf(Add("Mul", {shape, Scalar(INT64_MAX)})), "nothing");
+  const ValueId small = Add("Cast", {shape}, {{"to", DType::kI8}});
+  const ValueId many = graph_.AddConstant(Tensor::Of<int8_t>(DType::kI8, Shape{}, std::vector<int8_t>{20}));
+  EXPECT_EQ(ElementsOf(Add("Mul", {small, many})), "nothing");  // 140 and 200 are no int8
+  const ValueId end =
+      Add("Min", {Add("Mul", {Pack({Add("Gather", {shape, Scalar(1)})}), Ints({2})}), Ints({5})});
+  EXPECT_EQ(FactOf(Add("Slice", {x, Ints({0}), end, Ints({1}), Ints({1})})), "f32[batch,5,10,?]");
+}
+
 TEST_F(ShapeChainTest, GatherSliceSplitAndSqueezePickElements) {
   const ValueId shape = Add("Shape", {Input({kBatch, Dim(5), Dim::Named("time"), Dim()})});
   EXPECT_EQ(ElementsOf(shape), "[batch,5,time,?]");

@@ -39,25 +39,49 @@ Status CheckChild(const Forest& forest, const Child& child) {
                          size);
 }
 
-// Writes the branches in the order in which they are reached. A branch that is reached twice is
-// refused, since the graph would not be a tree.
-Status WriteBranches(const Forest& forest, TreeEnsembleAttrs& attrs) {
-  std::vector<int64_t> order;
-  std::vector<int64_t> place(forest.branches.size(), -1);
-  const auto reach = [&](const Child& child) -> Status {
+// The branches that the roots lead to, each behind all that lead to it. Several branches may share
+// a child: exporters of LightGBM write a set of categories as a chain of comparisons with one
+// outcome. InvalidArgument for a cycle.
+Result<std::vector<int64_t>> OrderOf(const Forest& forest) {
+  constexpr int64_t kNotReached = -1;
+  std::vector<int64_t> parents(forest.branches.size(), kNotReached);  // still without a place
+  std::vector<int64_t> reached, order;
+  const auto reach = [&](const Child& child, int64_t parent_count) -> Status {
     ONCILLA_TRY(CheckChild(forest, child));
     if (child.leaf) return {};
-    int64_t& at = place[static_cast<size_t>(child.at)];
-    if (at >= 0) return InvalidArgument("tree node ", child.at, " is reached twice");
-    at = std::ssize(order);
-    order.push_back(child.at);
+    int64_t& count = parents[static_cast<size_t>(child.at)];
+    if (count == kNotReached) {
+      count = 0;
+      reached.push_back(child.at);
+    }
+    count += parent_count;
     return {};
   };
-  for (const Child& root : forest.roots) ONCILLA_TRY(reach(root));
+  for (const Child& root : forest.roots) ONCILLA_TRY(reach(root, 0));
+  for (size_t i = 0; i < reached.size(); ++i) {
+    const Branch& branch = forest.branches[static_cast<size_t>(reached[i])];
+    ONCILLA_TRY(reach(branch.yes, 1));
+    ONCILLA_TRY(reach(branch.no, 1));
+  }
+  for (int64_t at : reached) {
+    if (parents[static_cast<size_t>(at)] == 0) order.push_back(at);
+  }
   for (size_t i = 0; i < order.size(); ++i) {
     const Branch& branch = forest.branches[static_cast<size_t>(order[i])];
-    ONCILLA_TRY(reach(branch.yes));
-    ONCILLA_TRY(reach(branch.no));
+    for (const Child& child : {branch.yes, branch.no}) {
+      if (!child.leaf && --parents[static_cast<size_t>(child.at)] == 0) order.push_back(child.at);
+    }
+  }
+  if (order.size() < reached.size()) return InvalidArgument("tree nodes lead to one another");
+  return order;
+}
+
+// Writes the branches in an order in which each leads to later ones.
+Status WriteBranches(const Forest& forest, TreeEnsembleAttrs& attrs) {
+  ONCILLA_ASSIGN(const std::vector<int64_t> order, OrderOf(forest));
+  std::vector<int64_t> place(forest.branches.size(), -1);
+  for (size_t i = 0; i < order.size(); ++i) {
+    place[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   }
   const auto named = [&](const Child& child) {
     return child.leaf ? -child.at - 1 : place[static_cast<size_t>(child.at)];
