@@ -77,9 +77,11 @@ void GruUnits(const float* sum, const float* gate, const float* bias, const floa
   }
 }
 
-void RnnUnits(const float* sum, int64_t units, float* y) {
+void RnnUnits(const float* sum, bool relu, int64_t units, float* y) {
+  const Vector zero = hn::Zero(Floats());
   for (int64_t j = 0; j < units; j += kLanes) {
-    StoreSome(Tanh(LoadSome(sum + j, units - j)), y + j, units - j);
+    const Vector v = LoadSome(sum + j, units - j);
+    StoreSome(relu ? hn::IfThenElse(hn::Lt(v, zero), zero, v) : Tanh(v), y + j, units - j);
   }
 }
 
@@ -119,11 +121,12 @@ struct Weights {
 template <class T>
 class FastRecurrent : public CpuKernel {
  public:
-  FastRecurrent(const NodeView& node, RecurrentAttrs attrs, Weights weights, bool packed)
+  FastRecurrent(const NodeView& node, RecurrentAttrs attrs, Weights weights, bool packed, bool relu)
       : CpuKernel(node),
         attrs_(std::move(attrs)),
         weights_(weights),
         packed_(packed),
+        relu_(relu),
         dtype_(node.inputs[1].dtype) {
     const Shape y = node.outputs[0].shape.ToShape();
     steps_ = y[0];
@@ -190,7 +193,7 @@ class FastRecurrent : public CpuKernel {
         Gru(args, h, weights, gates, parameters, sums, reset, y);
       } else {
         ForSamples(args, [&](int64_t n) {
-          HWY_DYNAMIC_DISPATCH(RnnUnits)(sums + n * units, units, y + n * units);
+          HWY_DYNAMIC_DISPATCH(RnnUnits)(sums + n * units, relu_, units, y + n * units);
         });
       }
       if (kNarrow) FromFloats(y, state, dtype_, args.Out<T>(0) + t * state);
@@ -275,6 +278,7 @@ class FastRecurrent : public CpuKernel {
   const RecurrentAttrs attrs_;
   const Weights weights_;
   const bool packed_;
+  const bool relu_;  // of an Rnn, instead of tanh
   const DType dtype_;
   int64_t steps_, samples_;
 };
@@ -285,8 +289,9 @@ Result<bool> IsUsual(const NodeView& node, const RecurrentAttrs& attrs) {
   const int count = RecurrentActivations(node.op->name);
   bool usual = attrs.clip == 0 && !node.has_input(2) && IsCarried(node.inputs[1].dtype);
   for (int i = 0; i < count; ++i) {
+    const std::string_view name = activations[static_cast<size_t>(i)].name;
     const bool first = i == 0 && count > 1;
-    usual = usual && activations[static_cast<size_t>(i)].name == (first ? "sigmoid" : "tanh");
+    usual = usual && (name == (first ? "sigmoid" : "tanh") || (count == 1 && name == "relu"));
   }
   return usual;
 }
@@ -304,10 +309,12 @@ Result<std::unique_ptr<CpuKernel>> MakeFastRecurrent(const NodeView& node) {
   if (!usual || weights.units == 0 || node.outputs[1].shape.ToShape().elements() == 0) {
     return nullptr;
   }
+  ONCILLA_ASSIGN(const auto activations, ActivationsOf(attrs, node.op->name));
+  const bool relu = activations[0].name == "relu";  // only an Rnn may have it here
   std::unique_ptr<CpuKernel> kernel;
   ForCarried(node.inputs[1].dtype, [&]<class T>(TypeTag<T>) {
     kernel = std::make_unique<FastRecurrent<T>>(node, std::move(attrs), weights,
-                                                node.inputs[1].constant);
+                                                node.inputs[1].constant, relu);
   });
   return kernel;
 }
