@@ -246,6 +246,25 @@ def forests():
         Case(f"ml_forest_{name}", "TreeEnsembleRegressor", {"x": x}, domain=ML, n_targets=2, aggregate_function=combine, **attrs)
 
 
+def far_taps():
+    """Dilated convolutions of which some taps see nothing but padding."""
+    n = Numbers("far_taps")
+
+    def conv(name, size, kernel, dilations, pads, channels=(20, 33), **attrs):
+        x = n.f(2, channels[0], *size)
+        Case(f"conv_far_taps_{name}", "Conv", {"x": x, "w": n.f(channels[1], channels[0] // attrs.get("group", 1), *kernel),
+                                               "b": n.f(channels[1])}, dilations=dilations, pads=pads * 2, **attrs)
+
+    conv("plane", (9, 31), (3, 3), [6, 13], [6, 13])
+    conv("beyond", (5, 6), (3, 3), [24, 24], [24, 24])
+    conv("strides", (17, 20), (3, 5), [7, 4], [7, 8], (4, 33), strides=[2, 3])
+    conv("even", (12, 9), (2, 4), [9, 5], [5, 8])
+    conv("line", (40,), (5,), [17], [34])
+    conv("space", (6, 7, 8), (3, 2, 3), [5, 6, 4], [5, 3, 4])
+    conv("groups", (9, 10), (3, 3), [6, 6], [6, 6], (24, 32), group=2)
+    conv("nothing", (4, 4), (2, 2), [30, 30], [20, 20])
+
+
 def stacked():
     x = Numbers("stacked").f(4, 3)
     for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"):
@@ -259,6 +278,7 @@ def stacked():
 
 if __name__ == "__main__":
     for each in (masked_pools, attention_lstms, four_bits, resizes, words, grams, byte_lstms,
-                 separators, one_score, shared_branches, forests, stacked):
+                 separators, one_score, shared_branches, forests, far_taps,
+                 stacked):
         each()
     make_recorded.record(sys.argv[1:])

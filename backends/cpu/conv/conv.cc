@@ -108,6 +108,7 @@ class ProductConv : public CpuKernel {
   Status RunPacked(const Args& args, const Packed* packed) const {
     auto* scratch = reinterpret_cast<T*>(args.scratch);
     Product<T, Packed> p = parts_.product<T, Packed>();
+    if (parts_.seen.has_value()) p.seen = &*parts_.seen;
     p.a = args.In<T>(0);
     if (parts_.shape.pads) {
       FillPadded(args.threads, g_, parts_.shape, p.a, scratch);

@@ -45,13 +45,12 @@ struct ConvParts {
     Product<T, B> p;
     static_cast<ProductSizes&>(p) = sizes;
     p.taps = taps.data();
-    if (seen.has_value()) p.seen = &*seen;
     return p;
   }
 
   ConvProduct shape;
   std::vector<int64_t> taps;
-  std::optional<SeenTaps> seen;  // where leaving others out saves work
+  std::optional<SeenTaps> seen;  // where leaving others out saves work; for all lines at once
   ProductSizes sizes;            // without taps
 
  private:
