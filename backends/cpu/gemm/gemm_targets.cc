@@ -12,6 +12,7 @@
 #include "backends/cpu/gemm/gemm_targets.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "backends/cpu/activation.inl.h"
@@ -159,6 +160,18 @@ HWY_INLINE void ForTiles(const Block& block, F&& fn) {
   }
 }
 
+// Calls fn(tile, panel, taps) for the runs of taps that each tile of a block sees.
+template <class F>
+HWY_INLINE void ForSeenTaps(const ProductSizes& p, const Block& block, F&& fn) {
+  const int64_t tiles_per_line = TilesPerLine(p, kTileRows);
+  std::vector<TapRun> runs;
+  int64_t found_tile = -1;
+  ForTiles(block, [&](int64_t tile, int64_t panel) HWY_ATTR {
+    if (found_tile != tile) FindSeenTaps(p, tiles_per_line, found_tile = tile, runs);
+    for (const TapRun& taps : runs) fn(tile, panel, taps);
+  });
+}
+
 // Computes a block: for each part of K, tile of rows and panel of columns it sets the arguments of
 // the tile and calls the function for the tile's size. The first part starts the sums with bias and
 // residual, later ones add to C, and only the last one applies the activation.
@@ -168,8 +181,7 @@ void RunBlockOf(const Product<float, B>& p, const Block& block) {
     if (p.partial_sum > 0) return RunPartialSums(p, block);
   }
   const Activation activation = p.epilogue.activation;
-  constexpr float kInf = std::numeric_limits<float>::infinity();
-  const float bounds[2] = {0, activation == Activation::kRelu6 ? 6 : kInf};
+  const float bounds[2] = {0, activation == Activation::kRelu6 ? 6 : HUGE_VALF};
   const bool bounded = activation == Activation::kRelu || activation == Activation::kRelu6;
   const bool curved = activation != Activation::kNone && !bounded;
   const int64_t tiles_per_line = TilesPerLine(p, kTileRows), depth = p.depth();
@@ -194,8 +206,7 @@ void RunBlockOf(const Product<float, B>& p, const Block& block) {
       gated_tile = tile;
       t.a = gated.a;
     }
-    const int64_t column = panel * kTileColumns;
-    const int64_t at = place.c + column;
+    const int64_t column = panel * kTileColumns, at = place.c + column;
     t.c = p.c + at;
     t.b = p.b + (panel * depth + k) * kTileColumns;
     t.add_to_c = !first;
@@ -221,20 +232,13 @@ void RunBlockOf(const Product<float, B>& p, const Block& block) {
   };
   if (p.seen != nullptr && !kGated) {
     t.run = p.run;
-    std::vector<TapRun> runs;
-    int64_t found_tile = -1;
-    const auto run_seen = [&](int64_t tile, int64_t panel) HWY_ATTR {
-      if (found_tile != tile) FindSeenTaps(p, tiles_per_line, found_tile = tile, runs);
-      for (const TapRun& taps : runs) {
-        k = taps.first * p.run;
-        t.taps = p.taps + taps.first;
-        t.tap_count = taps.count;
-        first = &taps == &runs.front();
-        last = &taps == &runs.back();
-        run(tile, panel);
-      }
-    };
-    ForTiles(block, run_seen);
+    ForSeenTaps(p, block, [&](int64_t tile, int64_t panel, TapRun taps) HWY_ATTR {
+      k = taps.first * p.run;
+      t.taps = p.taps + taps.first;
+      t.tap_count = taps.count;
+      first = taps.begins, last = taps.ends;
+      run(tile, panel);
+    });
     return;
   }
   for (int64_t pass = 0; pass < passes; ++pass) {
@@ -242,17 +246,13 @@ void RunBlockOf(const Product<float, B>& p, const Block& block) {
     t.run = p.run * (pass + 1) / passes - k;
     first = pass == 0;
     last = pass == passes - 1;
-    // Another part of K: the gated rows are filled again.
-    gated_tile = -1;
+    gated_tile = -1;  // another part of K: gated rows are filled again
     if (block.panels_outside) {
-      for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) {
-        for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) run(tile, panel);
-      }
+      ForTiles(block, run);
     } else {
       for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) {
-        for (int64_t panel = block.first_panel; panel < block.last_panel;) {
+        for (int64_t panel = block.first_panel; panel < block.last_panel;)
           panel += run(tile, panel);
-        }
       }
     }
   }

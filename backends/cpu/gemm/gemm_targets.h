@@ -61,9 +61,10 @@ struct TilePlace {
   int64_t a, c;
 };
 // Tiles of a line have nearly equal heights: 49 rows are 13 + 12 + 12 + 12.
-// Consecutive taps.
+// Consecutive taps; whether they are the first and the last ones of a tile.
 struct TapRun {
   int64_t first, count;
+  bool begins, ends;
 };
 // The taps that any row of a tile sees; one run of none where there are none.
 inline void FindSeenTaps(const ProductSizes& p, int64_t tiles_per_line, int64_t tile,
@@ -83,11 +84,12 @@ inline void FindSeenTaps(const ProductSizes& p, int64_t tiles_per_line, int64_t 
       if (!runs.empty() && runs.back().first + runs.back().count == tap) {
         runs.back().count += end - begin;
       } else {
-        runs.push_back({tap, end - begin});
+        runs.push_back({tap, end - begin, runs.empty(), false});
       }
     }
   }
-  if (runs.empty()) runs.push_back({0, 0});
+  if (runs.empty()) runs.push_back({0, 0, true, false});
+  runs.back().ends = true;
 }
 inline TilePlace PlaceOf(const ProductSizes& p, int64_t tiles_per_line, int64_t tile) {
   const int64_t line = tile / tiles_per_line, part = tile % tiles_per_line;
