@@ -249,11 +249,12 @@ def forests():
 def far_taps():
     """Dilated convolutions of which some taps see nothing but padding."""
     n = Numbers("far_taps")
+    exact = lambda *shape: np.round(n.f(*shape) * 4) / 4  # sums of products of which none is rounded
 
     def conv(name, size, kernel, dilations, pads, channels=(20, 33), **attrs):
-        x = n.f(2, channels[0], *size)
-        Case(f"conv_far_taps_{name}", "Conv", {"x": x, "w": n.f(channels[1], channels[0] // attrs.get("group", 1), *kernel),
-                                               "b": n.f(channels[1])}, dilations=dilations, pads=pads * 2, **attrs)
+        x, w = exact(2, channels[0], *size), exact(channels[1], channels[0] // attrs.get("group", 1), *kernel)
+        Case(f"conv_far_taps_{name}", "Conv", {"x": x, "w": w, "b": exact(channels[1])}, dilations=dilations, pads=pads * 2,
+             **attrs)
 
     conv("plane", (9, 31), (3, 3), [6, 13], [6, 13])
     conv("beyond", (5, 6), (3, 3), [24, 24], [24, 24])
