@@ -7,13 +7,9 @@
 #define ONCILLA_CPU_VECTOR_INL_H_
 #endif
 
+#include "backends/cpu/unroll.h"
 #include "engine/base/half.h"
 #include "hwy/highway.h"
-
-// For loops of a few steps over arrays of vectors: only when they are unrolled do compilers keep
-// the arrays in registers.
-#undef ONCILLA_UNROLL
-#define ONCILLA_UNROLL _Pragma("GCC unroll 16")
 
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "backends/cpu/instruction_set.h"
+#include "backends/cpu/unroll.h"
 #include "hwy/targets.h"
 
 #if HWY_ARCH_X86
@@ -25,10 +26,6 @@ namespace oncilla::cpu {
 #if HWY_ARCH_X86
 
 namespace {
-
-// For loops of a few steps over arrays of vectors: only when they are unrolled do compilers keep
-// the arrays in registers.
-#define ONCILLA_UNROLL _Pragma("GCC unroll 16")
 
 #define ONCILLA_AVX2 __attribute__((target("avx2,fma")))
 #define ONCILLA_AVX512_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))

@@ -3,6 +3,7 @@
 #include "backends/cpu/gemm/pair_tile.h"
 
 #include "backends/cpu/instruction_set.h"
+#include "backends/cpu/unroll.h"
 #include "hwy/targets.h"
 
 #if HWY_ARCH_X86
@@ -17,9 +18,6 @@ namespace oncilla::cpu {
 #if HWY_ARCH_X86
 namespace {
 
-// For loops of a few steps over arrays of vectors: only when they are unrolled do compilers keep
-// the arrays in registers.
-#define ONCILLA_UNROLL _Pragma("GCC unroll 16")
 #define ONCILLA_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 #define ONCILLA_BF16_INLINE ONCILLA_BF16 __attribute__((always_inline)) inline
 // How far ahead B is prefetched.

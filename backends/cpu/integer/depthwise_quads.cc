@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/cpu/instruction_set.h"
+#include "backends/cpu/unroll.h"
 #include "engine/tensor/shape.h"
 #include "hwy/targets.h"
 
@@ -55,9 +56,6 @@ void PackQuads(const int8_t* weights, int64_t lines, int64_t channels, std::byte
 #if HWY_ARCH_X86
 namespace {
 
-// For loops of a few steps over arrays of vectors: only when they are unrolled do compilers keep
-// the arrays in registers.
-#define ONCILLA_UNROLL _Pragma("GCC unroll 16")
 #define ONCILLA_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 #define ONCILLA_VNNI_INLINE ONCILLA_VNNI __attribute__((always_inline)) inline
 

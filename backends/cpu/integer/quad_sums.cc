@@ -3,6 +3,7 @@
 #include "backends/cpu/integer/quad_sums.h"
 
 #include "backends/cpu/instruction_set.h"
+#include "backends/cpu/unroll.h"
 #include "hwy/targets.h"
 
 #if HWY_ARCH_X86
@@ -17,9 +18,6 @@ namespace {
 
 #if HWY_ARCH_X86
 
-// For loops of a few steps over arrays of vectors: only when they are unrolled do compilers keep
-// the arrays in registers.
-#define ONCILLA_UNROLL _Pragma("GCC unroll 16")
 // How far ahead weights are prefetched.
 constexpr int64_t kPrefetchBytes = 4096;
 
