@@ -213,8 +213,8 @@ void Ep::WarnOfUnknownExclusions(const OrtGraph* ort_graph, const Graph& graph) 
       if (kind.ends_with("." + name)) hint = "; it has '" + kind + "'";
     }
     Log(logger_, kOrtWarning,
-        "oncilla: exclude_ops names '" + name + "', of which '" + graph.name + "' has no node" +
-            hint);
+        "oncilla: exclude_ops names '" + name + "', of which '" + graph.name +
+            "' has no node after ONNX Runtime's optimisations" + hint);
   }
 }
 

@@ -72,7 +72,11 @@ Result<std::vector<int64_t>> OrderOf(const Forest& forest) {
       if (!child.leaf && --parents[static_cast<size_t>(child.at)] == 0) order.push_back(child.at);
     }
   }
-  if (order.size() < reached.size()) return InvalidArgument("tree nodes lead to one another");
+  for (int64_t at : reached) {
+    if (parents[static_cast<size_t>(at)] > 0) {
+      return InvalidArgument("tree node ", at, " belongs to a cycle or lies behind one");
+    }
+  }
   return order;
 }
 
