@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "engine/base/caught.h"
 #include "engine/base/format.h"
 
 namespace oncilla {
@@ -134,18 +135,23 @@ Status Ledger::Change(std::string_view device, Account account, int64_t bytes, i
     for (const auto& [name, part] : root->devices) room -= part.with_parts.bytes;
     if (bytes > room) return Internal("ledger: the bytes of '", root->name, "' overflow");
   }
-  if (on == found->second.devices.end()) {
-    on = found->second.devices.emplace(device, OnDevice()).first;
+  // What has to be allocated comes first: if memory is refused, nothing has changed.
+  const auto chain = [&](auto&& body) {
+    for (OwnerId id = account.owner; id != kNoOwner;) {
+      Record& record = owners_[id];
+      body(record.devices);
+      id = record.parent;
+    }
+  };
+  chain([&](auto& devices) {
+    if (devices.find(device) == devices.end()) devices.emplace(device, OnDevice());
+  });
+  chain([&](auto& devices) { devices.find(device)->second.with_parts.Change(sign * bytes); });
+  found->second.devices.find(device)->second.lines[category].Change(sign * bytes);
+  // Without memory for it, an event is missing from the timeline.
+  if (timeline_ != nullptr) {
+    (void)Fenced([&] { return Keep(device, account, sign * bytes), Status(); });
   }
-  on->second.lines[category].Change(sign * bytes);
-  for (OwnerId id = account.owner; id != kNoOwner;) {
-    Record& record = owners_[id];
-    auto part = record.devices.find(device);
-    if (part == record.devices.end()) part = record.devices.emplace(device, OnDevice()).first;
-    part->second.with_parts.Change(sign * bytes);
-    id = record.parent;
-  }
-  if (timeline_ != nullptr) Keep(device, account, sign * bytes);
   if (sign < 0) ForgetIfDone(account.owner);
   return Status();
 }
@@ -346,11 +352,13 @@ LedgerEntry& LedgerEntry::operator=(LedgerEntry&& other) noexcept {
   return *this;
 }
 
-void LedgerEntry::Set(int64_t bytes) {
+void LedgerEntry::Set(int64_t bytes) noexcept {
   if (ledger_ == nullptr || bytes == bytes_) return;
-  const Status status = bytes > bytes_ ? ledger_->Add(device_, account_, bytes - bytes_)
-                                       : ledger_->Remove(device_, account_, bytes_ - bytes);
-  if (status.ok()) bytes_ = bytes;
+  const Status changed = Fenced([&] {
+    return bytes > bytes_ ? ledger_->Add(device_, account_, bytes - bytes_)
+                          : ledger_->Remove(device_, account_, bytes_ - bytes);
+  });
+  if (changed.ok()) bytes_ = bytes;
 }
 
 }  // namespace oncilla

@@ -167,7 +167,8 @@ class LedgerEntry {
   LedgerEntry& operator=(LedgerEntry&& other) noexcept;
   ~LedgerEntry() { Set(0); }
 
-  void Set(int64_t bytes);
+  // If the change cannot be recorded, for lack of memory, the line keeps its size until the next.
+  void Set(int64_t bytes) noexcept;
   int64_t bytes() const { return bytes_; }
 
  private:

@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
+#include "engine/base/caught.h"
 #include "engine/base/file.h"
 #include "engine/placement/device_name.h"
 #include "engine/session/model.h"
@@ -140,10 +142,15 @@ std::shared_ptr<SharedConstants> Session::ConstantsOf(const std::string& path) {
 
 Released Session::Close(const CloseOptions& options) {
   if (closed()) return {};
-  // Allocate what is needed first: if memory is refused, nothing has happened yet.
+  // If no memory can be had for the list of devices, the session closes all the same, and only the
+  // sum is returned.
   Released released;
-  released.by_device.resize(devices_.size());
-  for (size_t d = 0; d < devices_.size(); ++d) released.by_device[d].first = devices_.names()[d];
+  (void)Fenced([&] {
+    std::vector<std::pair<std::string, int64_t>> devices(devices_.size());
+    for (size_t d = 0; d < devices.size(); ++d) devices[d].first = devices_.names()[d];
+    released.by_device = std::move(devices);
+    return Status();
+  });
   CloseCounting(options, [&released](size_t device, int64_t bytes) {
     released.bytes += bytes;
     if (device < released.by_device.size()) released.by_device[device].second += bytes;
@@ -152,7 +159,7 @@ Released Session::Close(const CloseOptions& options) {
 }
 
 void Session::CloseCounting(const CloseOptions& options, const DeviceCounter& count) {
-  const std::vector<std::shared_ptr<Model>> models = this->models();
+  // Closing allocates nothing, so that it ends and releases everything if no memory can be had.
   {
     MutexLock lock(&mutex_);
     if (closed_) return;
@@ -167,11 +174,11 @@ void Session::CloseCounting(const CloseOptions& options, const DeviceCounter& co
   }
   if (options.mode == CloseMode::kDrain && options.timeout.count() > 0) {
     bool idle = true;
-    for (const auto& model : models) idle &= model->Drain(deadline);
+    ForEachModel([&](Model& model) { idle &= model.Drain(deadline); });
     if (!idle) stop_.Cancel();
   }
   if (options.mode == CloseMode::kCancel) stop_.Cancel();
-  for (const auto& model : models) model->UnloadCounting(count);
+  ForEachModel([&](Model& model) { model.UnloadCounting(count); });
   for (size_t d = 0; d < devices_.size(); ++d) count(d, memory_.CloseKeptPools(d, /*all=*/true));
   devices_.Close(count);
 }
@@ -188,6 +195,21 @@ std::vector<std::shared_ptr<Model>> Session::models() const {
     if (auto model = weak.lock()) models.push_back(std::move(model));
   }
   return models;
+}
+
+template <class F>
+void Session::ForEachModel(F&& body) {
+  // From the last to the first: if Reset erases models meanwhile, those left move towards the
+  // beginning, so that none is left out.
+  for (size_t left = SIZE_MAX; left > 0;) {
+    std::shared_ptr<Model> model;
+    {
+      MutexLock lock(&mutex_);
+      left = std::min(left, models_.size());
+      if (left > 0) model = models_[--left].lock();
+    }
+    if (model != nullptr) body(*model);
+  }
 }
 
 Released Session::Reset() {

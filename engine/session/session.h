@@ -53,7 +53,8 @@ class Session : public std::enable_shared_from_this<Session> {
                                            const OpenModelOptions& options);
 
   // Releases everything; models of the session refuse to run afterwards. Waits for runs in
-  // progress, including queued ones, or cancels them. Never waits for a device that hangs.
+  // progress, including queued ones, or cancels them. Never waits for a device that hangs. Closes
+  // also if no memory can be allocated; then by_device of what it returns may be empty.
   Released Close(const CloseOptions& options = {});
 
   Runtime& runtime() { return *runtime_; }
@@ -80,6 +81,10 @@ class Session : public std::enable_shared_from_this<Session> {
   // Logs a warning in the runtime's log, the first time that it occurs in this session.
   void WarnOnce(const std::string& warning);
   void CloseCounting(const CloseOptions& options, const DeviceCounter& count);
+  // Calls body(Model&) for each model that is still referenced; no more may be added meanwhile.
+  // Unlike models(), allocates nothing.
+  template <class F>
+  void ForEachModel(F&& body);
   // `pool`: null for the runtime's.
   Session(std::shared_ptr<Runtime> runtime, SessionOptions options,
           std::shared_ptr<ThreadPool> pool);

@@ -22,19 +22,25 @@ void SessionMemory::KeepPool(size_t device, std::shared_ptr<Pool> pool) {
 }
 
 int64_t SessionMemory::CloseKeptPools(size_t device, bool all) {
-  std::vector<std::shared_ptr<Pool>> over;
   int64_t bytes = 0;
-  {
-    MutexLock lock(&mutex_);
-    std::erase_if(kept_pools_, [&](auto& left) {
-      if (left.first != device) return false;
-      const bool goes = all || left.second.use_count() == 1;
-      if (!goes) bytes += left.second->Trim();
-      if (goes) over.push_back(std::move(left.second));
-      return goes;
-    });
+  // One at a time, since a list of those to close would have to be allocated.
+  for (std::shared_ptr<Pool> over;; over.reset()) {
+    {
+      MutexLock lock(&mutex_);
+      const auto found =
+          std::find_if(kept_pools_.begin(), kept_pools_.end(), [&](const auto& left) {
+            return left.first == device && (all || left.second.use_count() == 1);
+          });
+      if (found == kept_pools_.end()) break;
+      over = std::move(found->second);
+      kept_pools_.erase(found);
+    }
+    bytes += over->Close();
   }
-  for (const auto& pool : over) bytes += pool->Close();
+  MutexLock lock(&mutex_);
+  for (const auto& [d, pool] : kept_pools_) {
+    if (d == device) bytes += pool->Trim();
+  }
   return bytes;
 }
 

@@ -263,13 +263,25 @@ int64_t Try(const Trial& trial, oncilla_runtime* runtime, const Inputs& inputs,
     if (anew && BytesOf(result) != wanted) Fail(trial, "the next run gives something else");
     oncilla_result_free(result);
   }
-  oncilla_model_free(model);
-  // Closing, with memory refused from the beginning.
+  // Closing, with memory refused from the beginning, after the model is freed or before. It always
+  // closes.
+  const bool before = trial.position % 2 == 1;
+  if (!before) oncilla_model_free(model);
   for_good = true;
   refuse_at = trial.good ? 1 : 0;
   asked = 0;
   oncilla_session_free(session);
   refuse_at = 0;
+  if (before) {
+    result = nullptr;
+    oncilla_status* status = RunOnce(model, inputs, trial.async, &result);
+    if (status == nullptr || oncilla_status_code(status) != ONCILLA_FAILED_PRECONDITION) {
+      Fail(trial, "the model still runs after its session was closed");
+    }
+    oncilla_status_free(status);
+    oncilla_result_free(result);
+    oncilla_model_free(model);
+  }
   return count;
 }
 
