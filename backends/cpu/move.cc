@@ -164,7 +164,7 @@ void CopyTurned(std::span<const MoveAxis> outer, std::span<const MoveAxis> acros
              Walk place(across, first);
              for (int64_t c = first; c < last; c += kTurnedColumns) {
                const int64_t count = std::min(kTurnedColumns, last - c);
-               TurnWords(f + c * 4, along.from, rows, count, turned);
+               TurnWords(f + c * 4, along.from, rows, count, turned, kTurnedRows * 4);
                for (int64_t i = 0; i < count; ++i, place.Next()) {
                  std::memcpy(d + place.to(), turned + i * kTurnedRows * 4,
                              static_cast<size_t>(rows) * 4);

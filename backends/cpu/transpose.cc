@@ -17,15 +17,16 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Transposes elements [row, last_row) x [column, last_column) one by one.
 HWY_INLINE void TurnOneByOne(const std::byte* from, int64_t step, int64_t row, int64_t last_row,
-                             int64_t column, int64_t last_column, std::byte* to) {
+                             int64_t column, int64_t last_column, std::byte* to, int64_t to_step) {
   for (int64_t c = column; c < last_column; ++c) {
     for (int64_t r = row; r < last_row; ++r) {
-      std::memcpy(to + (c * kTurnedRows + r) * 4, from + r * step + c * 4, 4);
+      std::memcpy(to + c * to_step + r * 4, from + r * step + c * 4, 4);
     }
   }
 }
 
-void Turn(const std::byte* from, int64_t step, int64_t rows, int64_t columns, std::byte* to) {
+void Turn(const std::byte* from, int64_t step, int64_t rows, int64_t columns, std::byte* to,
+          int64_t to_step) {
   int64_t whole_rows = 0, whole_columns = 0;
 #if HWY_TARGET != HWY_SCALAR
   constexpr hn::FixedTag<uint8_t, 16> bytes;
@@ -46,7 +47,7 @@ void Turn(const std::byte* from, int64_t step, int64_t rows, int64_t columns, st
       const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(words, row2, row3));
       const auto store = [&](int64_t i, hn::Vec<decltype(pairs)> v) HWY_ATTR {
         hn::StoreU(hn::BitCast(bytes, v), bytes,
-                   reinterpret_cast<uint8_t*>(to) + ((c + i) * kTurnedRows + r) * 4);
+                   reinterpret_cast<uint8_t*>(to) + (c + i) * to_step + r * 4);
       };
       store(0, hn::InterleaveLower(pairs, low01, low23));
       store(1, hn::InterleaveUpper(pairs, low01, low23));
@@ -55,8 +56,8 @@ void Turn(const std::byte* from, int64_t step, int64_t rows, int64_t columns, st
     }
   }
 #endif
-  TurnOneByOne(from, step, 0, whole_rows, whole_columns, columns, to);
-  TurnOneByOne(from, step, whole_rows, rows, 0, columns, to);
+  TurnOneByOne(from, step, 0, whole_rows, whole_columns, columns, to, to_step);
+  TurnOneByOne(from, step, whole_rows, rows, 0, columns, to, to_step);
 }
 
 template <int kParts>
@@ -102,8 +103,9 @@ namespace oncilla::cpu {
 HWY_EXPORT(Turn);
 HWY_EXPORT(Interleave);
 
-void TurnWords(const std::byte* from, int64_t step, int64_t rows, int64_t columns, std::byte* to) {
-  HWY_DYNAMIC_DISPATCH(Turn)(from, step, rows, columns, to);
+void TurnWords(const std::byte* from, int64_t step, int64_t rows, int64_t columns, std::byte* to,
+               int64_t to_step) {
+  HWY_DYNAMIC_DISPATCH(Turn)(from, step, rows, columns, to, to_step);
 }
 
 void InterleaveWords(const std::byte* from, int64_t plane, int parts, int64_t pixels,

@@ -266,6 +266,29 @@ def far_taps():
     conv("nothing", (4, 4), (2, 2), [30, 30], [20, 20])
 
 
+def few_outputs():
+    """Convolutions to few channels, along rows longer than one strip, and depthwise ones of few channels."""
+    n = Numbers("few_outputs")
+    exact = lambda *shape: np.round(n.f(*shape) * 4) / 4
+
+    def conv(name, size, kernel, channels, batch=1, **attrs):
+        x, w = exact(batch, channels[0], *size), exact(channels[1], channels[0] // attrs.get("group", 1), *kernel)
+        Case(f"conv_few_outputs_{name}", "Conv", {"x": x, "w": w, "b": exact(channels[1])}, **attrs)
+
+    conv("one", (1, 1300), (1, 7), (1, 1), pads=[0, 3, 0, 3])
+    conv("two_line", (1100,), (5,), (3, 2), 2, pads=[9, 7], dilations=[4])
+    conv("three", (9, 150), (3, 3), (5, 3), pads=[1, 1, 1, 1])
+    conv("four_steps", (13, 47), (4, 3), (18, 4), 2, strides=[2, 1], dilations=[3, 2], pads=[4, 3, 5, 2])
+    conv("five", (6, 40), (2, 2), (33, 5), pads=[0, 0, 1, 1])
+    conv("six_no_pads", (5, 70), (3, 5), (7, 6), 2)
+    conv("seven_space", (3, 4, 21), (1, 3, 3), (2, 7), pads=[0, 1, 1, 0, 1, 1], strides=[2, 1, 1])
+    conv("eight", (3, 65), (3, 3), (8, 8), pads=[1, 1, 1, 1])
+    conv("beyond", (2, 3), (3, 3), (4, 3), pads=[40, 40, 40, 40], dilations=[20, 30])
+    conv("each_of_three", (20, 130), (5, 5), (3, 3), 2, group=3, pads=[2, 2, 2, 2])
+    conv("each_of_eight", (7, 33), (3, 3), (8, 8), group=8, dilations=[2, 2], pads=[2, 0, 2, 4])
+    conv("each_of_two_line", (700,), (31,), (2, 2), group=2, pads=[15, 15])
+
+
 def stacked():
     x = Numbers("stacked").f(4, 3)
     for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"):
@@ -279,7 +302,7 @@ def stacked():
 
 if __name__ == "__main__":
     for each in (masked_pools, attention_lstms, four_bits, resizes, words, grams, byte_lstms,
-                 separators, one_score, shared_branches, forests, far_taps,
+                 separators, one_score, shared_branches, forests, far_taps, few_outputs,
                  stacked):
         each()
     make_recorded.record(sys.argv[1:])

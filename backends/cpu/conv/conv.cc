@@ -1,6 +1,6 @@
 // The fast Conv for float and 16-bit floats. It is one matrix product per group over an input that
-// is padded once; or Winograd's algorithm; or a kernel for groups of few channels; or a depthwise
-// kernel.
+// is padded once; or Winograd's algorithm; or a kernel for groups of few channels, or for few
+// output channels; or a depthwise kernel.
 //
 // engine/ops/nn/conv_product.h explains how a convolution becomes a product; a 1x1 one is a plain
 // product.
@@ -10,12 +10,14 @@
 
 #include "backends/cpu/conv/conv_parts.h"
 #include "backends/cpu/conv/depthwise.h"
+#include "backends/cpu/conv/few_outputs.h"
 #include "backends/cpu/conv/fused_convs.h"
 #include "backends/cpu/conv/grouped.h"
 #include "backends/cpu/conv/winograd.h"
 #include "backends/cpu/fast/fast.h"
 #include "backends/cpu/fast/packed_form.h"
 #include "backends/cpu/gemm/gemm.h"
+#include "backends/cpu/shares_scratch.h"
 #include "engine/ops/nn/fused_conv.h"
 
 namespace oncilla::cpu {
@@ -68,6 +70,34 @@ class GroupedConv : public CpuKernel {
 
  private:
   const WindowGeometry g_;
+  const Activation activation_;
+};
+
+class FewOutputsConv : public CpuKernel, public SharesScratch {
+ public:
+  FewOutputsConv(const NodeView& node, const WindowGeometry& g, Activation activation)
+      : CpuKernel(node), g_(g), few_(g), activation_(activation) {}
+  int64_t scratch_bytes() const override {
+    return int64_t{sizeof(float)} * workers() * few_.scratch_floats();
+  }
+  std::string description() const override {
+    const WindowAxis &height = g_.axis[1], &width = g_.axis[2];
+    return StrCat("few outputs ", g_.in_channels, " to ", g_.out_channels,
+                  g_.groups > 1 ? " depthwise " : " ", height.kernel, 'x', width.kernel,
+                  ", strips of ", few_.strip);
+  }
+
+  Status Run(const Args& args) const override {
+    RunFewOutputs(args.threads,
+                  Grouped{g_, args.In<float>(0), args.In<float>(1), args.Out<float>(0),
+                          EpilogueOf<float>(args, activation_)},
+                  few_, reinterpret_cast<float*>(args.scratch));
+    return Status();
+  }
+
+ private:
+  const WindowGeometry g_;
+  const FewOutputs few_;
   const Activation activation_;
 };
 
@@ -247,10 +277,23 @@ bool HasNarrowGroups(const ConvAttrs& attrs, const TensorDesc& filter) {
          AreNarrowGroups(filter.shape[filter.rank() - 2], filter.shape.back() / attrs.groups);
 }
 
+// Depends on attributes and the filter alone.
+bool GivesFewOutputs(const ConvAttrs& attrs, const TensorDesc& filter) {
+  if (filter.dtype != DType::kF32) return false;
+  const auto windows = MakeWindowSpec(filter.shape.rank() - 2, attrs.strides, attrs.dilations,
+                                      attrs.pads, attrs.auto_pad);
+  return windows.ok() && HasFewOutputs(filter.shape, *windows, attrs.groups);
+}
+
 template <class T, class Packed>
 Result<std::unique_ptr<CpuKernel>> MakeConvOf(const NodeView& node, const ConvAttrs& attrs,
                                               Activation activation) {
   ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(attrs, node));
+  if constexpr (std::is_same_v<T, float>) {
+    if (GivesFewOutputs(attrs, node.inputs[1].desc())) {
+      return std::unique_ptr<CpuKernel>(std::make_unique<FewOutputsConv>(node, g, activation));
+    }
+  }
   if (IsDepthwise(attrs, node.inputs[1].desc().shape)) {
     return std::unique_ptr<CpuKernel>(std::make_unique<DepthwiseConv<T>>(node, g, activation));
   }
@@ -286,7 +329,8 @@ Result<CpuPacking> ConvPacking(const NodeView& node, int input) {
   const TensorDesc desc = fact.desc();
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ConvAttrs>(*node.attrs));
   if (input != 1 || !IsCarried(desc.dtype) || desc.elements() == 0 ||
-      IsDepthwise(attrs, desc.shape) || HasNarrowGroups(attrs, desc)) {
+      IsDepthwise(attrs, desc.shape) || HasNarrowGroups(attrs, desc) ||
+      GivesFewOutputs(attrs, desc)) {
     return CpuPacking{"dense", desc.bytes(), nullptr};
   }
   if (const int tile = Winograd::TileFor(attrs, desc.shape);
