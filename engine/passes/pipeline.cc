@@ -8,6 +8,7 @@ namespace oncilla {
 std::span<const Pass> GraphPasses() {
   static constexpr Pass kPasses[] = {
       {"remove no-ops", &RemoveNoOps},
+      {"merge duplicates", &MergeDuplicates},  // exporters may quantise a value once per reader
       {"integer products", &IntegerProducts},
       {"keep packed", &KeepPacked},
       {"move integers", &MoveIntegers},

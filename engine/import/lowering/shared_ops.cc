@@ -121,6 +121,26 @@ Result<ValueId> PlacesOf(Lowering& b, int rank, ValueId whole, ValueId part, Val
   return b.Add("Add", {}, {places, first}, "from_start");
 }
 
+// The flat places in `whole` of a part of size `part`, from `start` on, which is moved until the
+// part fits. Unless `fits` says that the part is known not to be larger than the whole, all places
+// of one that turns out to be are so low that they are refused; otherwise they would be wrong ones.
+Result<ValueId> PlacesInside(Lowering& b, int rank, ValueId whole, ValueId part, ValueId start,
+                             bool fits) {
+  ONCILLA_ASSIGN(const ValueId most, b.Add("Sub", {}, {whole, part}, "most"));
+  ONCILLA_ASSIGN(start, b.Cast(start, DType::kI64, "start"));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
+  ONCILLA_ASSIGN(start, b.Add("Min", {}, {start, most}, "start_cut"));
+  ONCILLA_ASSIGN(start, b.Add("Max", {}, {start, zero}, "start_inside"));
+  ONCILLA_ASSIGN(const ValueId places, PlacesOf(b, rank, whole, part, start));
+  if (fits) return places;
+  ONCILLA_ASSIGN(ValueId wrong,
+                 b.Add("ReduceMin", ReduceAttrs{.keep_dims = true}, {most, b.Ints({0})}, "least"));
+  ONCILLA_ASSIGN(wrong, b.Add("Min", {}, {wrong, zero}, "lacking"));
+  ONCILLA_ASSIGN(wrong, b.Add("Max", {}, {wrong, b.Ints({-1})}, "lacks"));
+  ONCILLA_ASSIGN(wrong, b.Add("Mul", {}, {wrong, b.Ints({int64_t{1} << 62})}, "refused"));
+  return b.Add("Add", {}, {places, wrong}, "checked");
+}
+
 }  // namespace
 
 Result<Values> LowerDynamicUpdateSlice(Lowering& b) {
@@ -135,28 +155,40 @@ Result<Values> LowerDynamicUpdateSlice(Lowering& b) {
   }
   ONCILLA_ASSIGN(const ValueId whole, b.Add(ShapeAttrs(), {b.in(0)}, "whole"));
   ONCILLA_ASSIGN(const ValueId part, b.Add(ShapeAttrs(), {b.in(1)}, "part"));
-  ONCILLA_ASSIGN(const ValueId most, b.Add("Sub", {}, {whole, part}, "most"));
-  ONCILLA_ASSIGN(ValueId start, b.Cast(b.in(2), DType::kI64, "start"));
-  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
-  ONCILLA_ASSIGN(start, b.Add("Min", {}, {start, most}, "start_cut"));
-  ONCILLA_ASSIGN(start, b.Add("Max", {}, {start, zero}, "start_inside"));
-  ONCILLA_ASSIGN(ValueId places, PlacesOf(b, rank, whole, part, start));
-  if (!operand.known() || !update.known()) {
-    // If an update turns out to be larger than the operand, all its indices become so low that the
-    // scatter refuses them; otherwise it would write to the wrong places.
-    ONCILLA_ASSIGN(ValueId wrong, b.Add("ReduceMin", ReduceAttrs{.keep_dims = true},
-                                        {most, b.Ints({0})}, "least"));
-    ONCILLA_ASSIGN(wrong, b.Add("Min", {}, {wrong, zero}, "lacking"));
-    ONCILLA_ASSIGN(wrong, b.Add("Max", {}, {wrong, b.Ints({-1})}, "lacks"));
-    ONCILLA_ASSIGN(wrong, b.Add("Mul", {}, {wrong, b.Ints({int64_t{1} << 62})}, "refused"));
-    ONCILLA_ASSIGN(places, b.Add("Add", {}, {places, wrong}, "checked"));
-  }
+  ONCILLA_ASSIGN(const ValueId places,
+                 PlacesInside(b, rank, whole, part, b.in(2), operand.known() && update.known()));
   ONCILLA_ASSIGN(const ValueId indices, b.Add("Reshape", {}, {places, b.Ints({-1, 1})}, "indices"));
   ONCILLA_ASSIGN(const ValueId flat, b.Add("Reshape", {}, {b.in(0), b.Ints({-1})}, "flat"));
   ONCILLA_ASSIGN(const ValueId values, b.Add("Reshape", {}, {b.in(1), b.Ints({-1})}, "values"));
   ONCILLA_ASSIGN(const ValueId written,
                  b.Add(ScatterNDAttrs(), {flat, indices, values}, "written"));
   return One(b.Add("Reshape", {}, {written, whole}));
+}
+
+// Elements are gathered by their places, so that the result's shape follows from the sizes alone,
+// and a loop that moves the start keeps its plan.
+Result<Values> LowerDynamicSlice(Lowering& b) {
+  const PartialShape operand = b.in_fact(0).shape;
+  if (!operand.ranked()) return Unsupported("of a tensor of unknown rank");
+  ONCILLA_ASSIGN(const std::vector<int64_t> sizes, b.KnownInts(2, "the sizes"));
+  const int rank = operand.rank();
+  if (static_cast<int>(sizes.size()) != rank) {
+    return InvalidArgument(sizes.size(), " sizes for ", operand);
+  }
+  for (int axis = 0; axis < rank; ++axis) {
+    const int64_t size = sizes[static_cast<size_t>(axis)];
+    if (size < 0 || (operand[axis].known() && size > operand[axis].size)) {
+      return InvalidArgument("size ", size, " of axis ", axis, " of ", operand);
+    }
+  }
+  ONCILLA_ASSIGN(const ValueId whole, b.Add(ShapeAttrs(), {b.in(0)}, "whole"));
+  const ValueId part = b.Ints(sizes);
+  ONCILLA_ASSIGN(const ValueId places,
+                 PlacesInside(b, rank, whole, part, b.in(1), operand.known()));
+  ONCILLA_ASSIGN(const ValueId flat, b.Add("Reshape", {}, {b.in(0), b.Ints({-1})}, "flat"));
+  ONCILLA_ASSIGN(const ValueId picked,
+                 b.Add(GatherAttrs{.negative_indices = false}, {flat, places}, "picked"));
+  return One(b.Add("Reshape", {}, {picked, part}));
 }
 
 // One of the sizes may be -1, which stands for the remainder.

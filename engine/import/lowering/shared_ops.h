@@ -14,6 +14,8 @@ Result<Values> LowerSliceBySize(Lowering& b);
 // Inputs x, update, start: x with the update written at start; a start at which the update would
 // extend beyond x is moved until it fits.
 Result<Values> LowerDynamicUpdateSlice(Lowering& b);
+// Inputs x, start, sizes: the part of x of these known sizes, from start on, moved in the same way.
+Result<Values> LowerDynamicSlice(Lowering& b);
 // Inputs x, sizes, axis.
 Result<Values> LowerSplitSizes(Lowering& b);
 // All inputs stacked along a new axis; and one input unstacked.

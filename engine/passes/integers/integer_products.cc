@@ -108,7 +108,8 @@ class ProductFinder {
         if (!order) return {};
         tail.order = tail.order.empty() ? *order : Compose(*order, tail.order);
       } else if (node.op->name == "Add") {
-        const bool second = ProducerIf(graph_, node.inputs[1], "DequantizeLinear") != nullptr;
+        const bool second = graph_.value(node.inputs[1]).is_constant() ||
+                            ProducerIf(graph_, node.inputs[1], "DequantizeLinear") != nullptr;
         tail.bias = node.inputs[second ? 1 : 0];
         value = node.inputs[second ? 0 : 1];
       } else {
@@ -118,12 +119,15 @@ class ProductFinder {
     return {};
   }
 
-  // The integers of a bias whose scales are the products of the scales of x and w; only then can it
+  // The integers of a bias whose scales are the products of the scales of x and w, so that it can
   // be added to their sums. kNoValue if there is no bias, nothing if it is a different one. `reach`
   // becomes at least its largest absolute value.
   std::optional<ValueId> BiasOf(ValueId bias, const Dequantised& x, const Dequantised& w,
-                                int64_t* reach) const {
+                                int64_t* reach) {
     if (bias == kNoValue) return kNoValue;
+    if (const Fact& fact = graph_.fact(bias); fact.has_value()) {
+      return RoundedBias(fact, x.parameters.scales[0], w.parameters.scales, reach);
+    }
     const auto b = DequantisedBefore(graph_, bias);
     if (!b || !b->order.empty() || b->parameters.dtype != DType::kI32) return {};
     const LinearParameters& p = b->parameters;
@@ -143,6 +147,24 @@ class ProductFinder {
     if (!ints.ok()) return {};
     for (const int64_t i : *ints) *reach = std::max(*reach, std::abs(i));
     return b->integers;
+  }
+
+  // The integers nearest to a bias that quantisers left in float, as ONNX Runtime's "weight bias
+  // quantization" rounds it: to half a step of the sums.
+  std::optional<ValueId> RoundedBias(const Fact& bias, float scale, std::span<const float> scales,
+                                     int64_t* reach) {
+    if (bias.dtype != DType::kF32 || bias.shape.rank() != 1) return {};
+    const auto floats = bias.value.As<float>();
+    if (scales.size() != 1 && scales.size() != floats.size()) return {};
+    std::vector<int32_t> ints;
+    for (size_t i = 0; i < floats.size(); ++i) {
+      const float step = scale * scales[scales.size() == 1 ? 0 : i];
+      const float steps = std::nearbyint(floats[i] / step);
+      if (!(std::abs(steps) < 2147483648.0f)) return {};  // NaN too
+      ints.push_back(static_cast<int32_t>(steps));
+      *reach = std::max(*reach, std::abs(int64_t{ints.back()}));
+    }
+    return patch_.AddConstant(Tensor::Of<int32_t>(DType::kI32, bias.value.shape(), ints));
   }
 
   // The number of products in each sum; nothing if it is unknown.

@@ -96,13 +96,34 @@ TEST(IntegerProducts, MatrixProductsWithAndWithoutABias) {
   EXPECT_EQ(CountOps(after, "MatMul"), 0) << Print(after);
 }
 
+// Some quantisers leave biases in float, and quantise a value once for each of its readers.
+TEST(IntegerProducts, BiasesOfRealNumbersAndEqualQuantisations) {
+  QuantisedText t;
+  const ValueId x = t.Through(t.Input("x", Shape{1, 6, 6, 3}), kX);
+  const ValueId filter = t.Filter({3, 3, 3, 4}, 3, kW);
+  // In steps of kX * kW and half of that: 3, -5; 6.25 and -2.75, which are rounded.
+  const float step = kX * kW;
+  const ValueId bias = t.Floats({4}, {3 * step, -5 * step / 2, 6.25f * step, -2.75f * step / 2});
+  const ValueId y = t.Add("Conv", {x, filter, bias});
+  t.Output("sum", t.Add("Add", {t.Through(y, kY), t.Through(y, kY)}));
+  const ValueId dense =
+      t.Add("MatMul", {t.Through(t.Input("z", Shape{2, 8}), kX), t.Filter({8, 4}, 1, kW)});
+  t.Output("dense", t.Through(t.Add("Add", {dense, bias}), kY));
+  const Graph after =
+      RunAndCompare(t.graph(), std::vector{Pass{"merge duplicates", &MergeDuplicates}, kProducts});
+  EXPECT_EQ(CountOps(after, "ConvInteger"), 1) << Print(after);
+  EXPECT_EQ(CountOps(after, "MatMulInteger"), 1) << Print(after);
+  EXPECT_EQ(CountOps(after, "Conv"), 0) << Print(after);
+}
+
 TEST(IntegerProducts, WhatIsNotExactlyThatStays) {
   QuantisedText t;
   const ValueId x = t.Through(t.Input("x", Shape{2, 8}), kX);
   const auto out = [&](const char* name, ValueId y) { t.Output(name, t.Through(y, kY)); };
-  // A bias of another scale, one of real numbers, scales along the sum, weights of real numbers.
+  // A bias of another scale, one beyond 32 bits, scales along the sum, weights of real numbers.
   out("scale", t.Add("Add", {t.Add("MatMul", {x, t.Filter({8, 4}, 1, kW)}), t.Bias(4, kX)}));
-  out("real", t.Add("Add", {t.Add("MatMul", {x, t.Filter({8, 4}, 1, kW)}), t.Weights({4})}));
+  out("real", t.Add("Add", {t.Add("MatMul", {x, t.Filter({8, 4}, 1, kW)}),
+                            t.Floats({4}, {1, 2, 3e9f, 4})}));
   out("rows", t.Add("MatMul", {x, t.Filter({8, 4}, 0, kW)}));
   out("weights", t.Add("MatMul", {x, t.Weights({8, 4})}));
   // The product is fetched itself.

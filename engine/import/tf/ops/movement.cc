@@ -109,6 +109,7 @@ Result<Values> LowerUnpack(TfLowering& b) {
 
 Result<Values> LowerSlice(TfLowering& b) { return LowerSliceBySize(b); }
 Result<Values> LowerUpdate(TfLowering& b) { return LowerDynamicUpdateSlice(b); }
+Result<Values> LowerXlaSlice(TfLowering& b) { return LowerDynamicSlice(b); }
 
 Result<Values> LowerStridedSlice(TfLowering& b) {
   ONCILLA_ASSIGN(const StridedSliceAttrs masks, ReadSliceMasks(b));
@@ -362,6 +363,7 @@ constexpr TfOpRow kRows[] = {
     {"Tile", 2, "Tile"},
     {"Transpose", 2, "", LowerTranspose},
     {"Unpack", 1, "", LowerUnpack},
+    {"XlaDynamicSlice", 3, "", LowerXlaSlice},
     {"XlaDynamicUpdateSlice", 3, "", LowerUpdate},
 };
 
