@@ -1,6 +1,7 @@
 // conv_integer: sums of (x - x_zero) * (filter - filter_zero) over taps and channels of a group, plus
 // bias, in integers of type S (int or long), which wrap around. Layouts as in direct.cl. One work-item
-// per element of y, channels fastest. FILTER_ZEROS: one zero point for each output channel.
+// per element of y, channels fastest. X_ZEROS: one zero point for each sample; FILTER_ZEROS: one for
+// each output channel.
 // PACKED: the filter lies in words (matmul/integer_pack.cl), its groups group_step words apart.
 // REQUANTIZED: sums become integers of type Y (common/requantize.clh).
 // QUADS: of bytes, depthwise (one filter for each channel), with channels that are multiples of four, of
@@ -9,7 +10,7 @@
 // VARIANT: -DX=i16 -DW=i8 -DS=i64 -DY=i64 -DIDX=long -DX_ZERO -DFILTER_ZERO -DFILTER_ZEROS -DBIAS
 // VARIANT: -DX=u8 -DW=i8 -DS=i32 -DY=u8 -DIDX=int -DREQUANTIZED -DZERO
 // VARIANT: -DX=i16 -DW=i8 -DS=i64 -DY=i16 -DIDX=long -DX_ZERO -DFILTER_ZERO -DFILTER_ZEROS -DBIAS -DREQUANTIZED -DFIXED -DWIDE
-// VARIANT: -DX=u8 -DW=u8 -DS=i32 -DY=u8 -DIDX=int -DX_ZERO -DPACKED -DREQUANTIZED -DZERO
+// VARIANT: -DX=u8 -DW=u8 -DS=i32 -DY=u8 -DIDX=int -DX_ZERO -DX_ZEROS -DPACKED -DREQUANTIZED -DZERO
 // VARIANT: -DX=u8 -DW=i8 -DS=i32 -DY=u8 -DIDX=int -DQUADS -DX_ZERO -DBIAS -DREQUANTIZED -DZERO
 // VARIANT: -DX=i8 -DW=u8 -DS=i32 -DY=i32 -DIDX=long -DQUADS -DFILTER_ZERO -DFILTER_ZEROS
 // VARIANT: -DX=u8 -DW=i8 -DS=i32 -DY=i32 -DIDX=int -DQUADS -DX_ZERO -DBIAS -DREQUANTIZED -DREAL -DTERM
@@ -54,7 +55,9 @@ __kernel void conv_integer(__global const MEM(X)* restrict x, __global const MEM
   const int l0 = last_tap(s0, dilation0, kernel0, in0), l1 = last_tap(s1, dilation1, kernel1, in1);
   const int l2 = last_tap(s2, dilation2, kernel2, in2);
   SUMS x_moved = 0, w_moved = 0, sum = 0;
-#ifdef X_ZERO
+#ifdef X_ZEROS
+  x_moved = x_zero[sample];
+#elif defined(X_ZERO)
   x_moved = x_zero[0];
 #endif
 #ifdef FILTER_ZEROS

@@ -178,6 +178,49 @@ class FastConvInteger : public CpuKernel {
   const bool packed_;
 };
 
+// A convolution in which each sample has a zero point of its own, by a kernel for one sample.
+class EachSample : public CpuKernel {
+ public:
+  EachSample(const NodeView& node, std::unique_ptr<CpuKernel> one)
+      : CpuKernel(node), one_(std::move(one)) {}
+  std::string description() const override {
+    return StrCat(one_->description(), ", sample by sample");
+  }
+  int64_t scratch_bytes() const override { return one_->scratch_bytes(); }
+
+  Status Run(const Args& args) const override {
+    const int64_t samples = args.in(0).shape[0];
+    const int64_t x_bytes = args.in(0).bytes() / samples, y_bytes = args.out(0).bytes() / samples;
+    std::vector<const std::byte*> inputs(args.inputs.begin(), args.inputs.end());
+    std::byte* y = args.outputs[0];
+    const NodeView node = one_->node();
+    for (int64_t i = 0; i < samples && !args.threads.ended(); ++i) {
+      ONCILLA_TRY(one_->Run({node, inputs, {&y, 1}, args.scratch, args.threads}));
+      inputs[0] += x_bytes;
+      ++inputs[2];
+      y += y_bytes;
+    }
+    return Status();
+  }
+
+ private:
+  const std::unique_ptr<CpuKernel> one_;
+};
+
+// The kernel for one sample of a convolution, with one zero point.
+Result<std::unique_ptr<CpuKernel>> MakeForSample(const NodeView& node) {
+  const auto first = [](const Fact& fact) {
+    PartialShape shape = fact.shape;
+    shape[0] = 1;
+    return Fact::Of(fact.dtype, std::move(shape));
+  };
+  Facts inputs(node.inputs.begin(), node.inputs.end());
+  inputs[0] = first(inputs[0]);
+  inputs[2] = first(inputs[2]);
+  const Facts outputs = {first(node.outputs[0])};
+  return MakeFastConvInteger({node.op, node.attrs, inputs, outputs, node.name});
+}
+
 class FastMatMulInteger : public CpuKernel {
  public:
   FastMatMulInteger(const NodeView& node, MatMulIntegerAttrs attrs, MatMulGeometry g,
@@ -287,6 +330,11 @@ Result<CpuPacking> MatMulIntegerPacking(const NodeView& node, int input) {
 Result<std::unique_ptr<CpuKernel>> MakeFastConvInteger(const NodeView& node) {
   ONCILLA_ASSIGN(auto attrs, ReadAttrs<ConvIntegerAttrs>(*node.attrs));
   if (!TakesTypes(node, attrs.epilogue) || node.outputs[0].desc().elements() == 0) return nullptr;
+  if (node.has_input(2) && node.inputs[2].desc().elements() > 1) {
+    ONCILLA_ASSIGN(auto one, MakeForSample(node));
+    if (one == nullptr) return one;
+    return std::unique_ptr<CpuKernel>(std::make_unique<EachSample>(node, std::move(one)));
+  }
   ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(AsConv(attrs), node));
   const bool packed = PacksFilter(node, attrs);
   if (g.groups != 1) {

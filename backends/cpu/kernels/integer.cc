@@ -194,12 +194,12 @@ void ConvOf(const WindowGeometry& g, const IntegerEpilogue& epilogue, const Args
       filter[at + c] = static_cast<int16_t>(given[at + c] - zeros[c]);
     }
   }
-  const int32_t x_zero = ZeroAt<X>(args, 2, 0);
   const Sum* bias = args.has_input(4) ? args.In<Sum>(4) : nullptr;
   const int64_t grain = GrainOf(rows * g.out_channels, 16);
   ParallelFor(args.threads, g.batch * g.out_pixels(), grain, [&](int64_t begin, int64_t end) {
     std::vector<Wrapping<Sum>> sums(static_cast<size_t>(g.out_channels));
     for (int64_t pixel = begin; pixel < end; ++pixel) {
+      const int32_t x_zero = ZeroAt<X>(args, 2, pixel / g.out_pixels());
       for (int64_t c = 0; c < g.out_channels; ++c) {
         sums[c] = bias != nullptr ? static_cast<Wrapping<Sum>>(bias[c]) : 0;
       }

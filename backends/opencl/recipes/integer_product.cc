@@ -78,7 +78,17 @@ constexpr int64_t kLeastColumns = 4;  // with fewer, most of a tile or panel wou
 constexpr int64_t kLeastChannels =
     4;  // and fewer channels of a tap mostly beyond the end of a word
 
+// Whether x may have a zero point for each sample, which the plain kernel alone knows. Decided by
+// what does not change with sizes, as the filter's packing follows from it.
+bool MayDifferBySample(const NodeView& node) {
+  if (!node.has_input(2)) return false;
+  const Fact& zero = node.inputs[2];
+  if (zero.constant) return zero.desc().elements() != 1;
+  return !zero.shape.ranked() || zero.shape.rank() > 0;
+}
+
 Way WayOf(const ConvIntegerAttrs& attrs, const NodeView& node, const Capabilities& caps) {
+  if (MayDifferBySample(node)) return Way::kPlain;
   const Shape filter = node.inputs[1].desc().shape;
   const int64_t columns = filter.back() / attrs.groups, channels = filter[filter.rank() - 2];
   const bool few = columns < kLeastColumns || (attrs.groups > 1 && channels < kLeastChannels);

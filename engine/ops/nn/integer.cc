@@ -152,7 +152,7 @@ Result<Facts> InferConvInteger(const ConvIntegerAttrs& attrs, std::span<const Fa
   ONCILLA_TRY(CheckOperands(in[0], in[1]));
   const Facts operands = {in[0], in[1], Has(in, 4) ? in[4] : Fact::Absent()};
   ONCILLA_ASSIGN(PartialShape shape, ConvShape(AsConv(attrs), operands));
-  ONCILLA_TRY(CheckZero(in, 2, 0, Dim(1), "input"));
+  ONCILLA_TRY(CheckZero(in, 2, 0, in[0].shape.ranked() ? in[0].shape[0] : Dim(), "samples"));
   ONCILLA_TRY(CheckZero(in, 3, 1, shape.ranked() ? Last(shape) : Dim(), "output channels"));
   return InferEnd(attrs.epilogue, in, std::move(shape));
 }
@@ -174,7 +174,8 @@ Result<Facts> InferMatMulInteger(const MatMulIntegerAttrs& attrs, std::span<cons
 }
 
 constexpr OpDef kIntegerOps[] = {
-    Op<InferConvInteger>("ConvInteger", {.inputs = {2, 8}, .axes = Samples(), .work = Work::kTaps}),
+    Op<InferConvInteger>("ConvInteger",
+                         {.inputs = {2, 8}, .axes = Samples(0b101), .work = Work::kTaps}),
     Op<InferMatMulInteger>("MatMulInteger", {.inputs = {2, 8}, .work = Work::kProduct}),
     Op<InferRequantize>("Requantize",
                         {.inputs = {2, 4}, .axes = AlongAxis(-1), .work = Work::kPerOutput}),

@@ -39,9 +39,10 @@ RequantizeAttrs AsRequantize(const IntegerEpilogue& epilogue);
 
 // x[N, spatial.., Cin], filter[spatial.., Cin/groups, Cout], x_zero?, filter_zero?, bias[Cout]?,
 // epilogue's.. -> the sums of (x - x_zero) * (filter - filter_zero), plus bias. x is u8, i8 or i16,
-// the filter u8 or i8; a zero point has the type of its operand and is one number, the filter's may
-// also be one per output channel. Padding adds nothing: it represents the real number 0. Sums have
-// the bias's type, i32 or i64; without a bias, i64 for an x of i16 and else i32. They wrap around.
+// the filter u8 or i8; a zero point has the type of its operand and is one number, that of x may
+// also be one per sample, the filter's one per output channel. Padding adds nothing: it represents
+// the real number 0. Sums have the bias's type, i32 or i64; without a bias, i64 for an x of i16 and
+// else i32. They wrap around.
 struct ConvIntegerAttrs {
   std::vector<int64_t> strides, dilations, pads;
   std::string auto_pad = "explicit";

@@ -139,20 +139,13 @@ Result<Values> TfliteHybridConv(TfliteLowering& b, const ConvIntegerAttrs& attrs
   ValueId sums = kNoValue;
   if (image.zero == kNoValue) {
     ONCILLA_ASSIGN(sums, b.Add(attrs, {image.bytes, filter}, "sums"));
-  } else if (shape[0].known() && shape[0].size == 1) {
-    ONCILLA_ASSIGN(const ValueId one, b.Add("Reshape", {}, {image.zero, b.Ints({})}, "one_zero"));
-    ONCILLA_ASSIGN(const ValueId zero, b.Cast(one, DType::kI8, "zero"));
-    ONCILLA_ASSIGN(sums, b.Add(attrs, {image.bytes, filter, zero}, "sums"));
   } else {
-    // Each image of a batch has its own zero point, so it is subtracted first. That gives 9-bit
-    // numbers; a bias of i32 makes the op keep their sums in 32 bits.
-    const Dim channels = b.fact(filter).shape[3];
-    ONCILLA_ASSIGN(const ValueId wide, b.Cast(image.bytes, DType::kI16, "wide"));
-    ONCILLA_ASSIGN(const ValueId zero, b.Cast(image.zero, DType::kI16, "zero"));
-    ONCILLA_ASSIGN(const ValueId moved, b.Add("Sub", {}, {wide, zero}, "centred"));
-    ONCILLA_ASSIGN(Tensor none, Tensor::Allocate({DType::kI32, {channels.size}}));
-    const ValueId zeros = b.Constant(std::move(none));
-    ONCILLA_ASSIGN(sums, b.Add(attrs, {moved, filter, kNoValue, kNoValue, zeros}, "sums"));
+    // One for each image; a single one without axes, so that every kernel takes it.
+    const bool single = shape[0].known() && shape[0].size == 1;
+    const ValueId count = single ? b.Ints({}) : b.Ints({-1});
+    ONCILLA_ASSIGN(const ValueId each, b.Add("Reshape", {}, {image.zero, count}, "zeros"));
+    ONCILLA_ASSIGN(const ValueId zero, b.Cast(each, DType::kI8, "zero"));
+    ONCILLA_ASSIGN(sums, b.Add(attrs, {image.bytes, filter, zero}, "sums"));
   }
   ONCILLA_ASSIGN(const ValueId y, b.Cast(sums, DType::kF32, "real"));
   return Scaled(b, y, image, bias, activation);
