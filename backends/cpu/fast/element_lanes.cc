@@ -135,6 +135,22 @@ void BytesToFloats(const uint8_t* from, int64_t n, float* to, bool condition) {
   for (; i < n; ++i) to[i] = condition ? (from[i] != 0 ? 1.0f : 0.0f) : from[i];
 }
 
+// Integers of 8 or 16 bits as floats.
+template <class T>
+void NarrowToFloats(const T* from, int64_t n, float* to) {
+  const Floats d;
+  const hn::Rebind<int32_t, Floats> wide;
+  const hn::Rebind<T, Floats> narrow;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    hn::StoreU(hn::ConvertTo(d, hn::PromoteTo(wide, hn::LoadU(narrow, from + i))), d, to + i);
+  }
+  for (; i < n; ++i) to[i] = from[i];
+}
+void I8ToFloats(const int8_t* from, int64_t n, float* to) { NarrowToFloats(from, n, to); }
+void I16ToFloats(const int16_t* from, int64_t n, float* to) { NarrowToFloats(from, n, to); }
+void U16ToFloats(const uint16_t* from, int64_t n, float* to) { NarrowToFloats(from, n, to); }
+
 template <class From, class To>
 void ConvertLanes(const From* from, int64_t n, To* to) {
   for (int64_t i = 0; i < n; i += kLanes) StoreSome(LoadSome(from + i, n - i), to + i, n - i);
@@ -146,10 +162,10 @@ void FloatsToBFloat16(const float* from, int64_t n, BFloat16* to) { ConvertLanes
 
 // Clamped to what the type holds, as ConvertElement does; a NaN is 0.
 template <class T>
-void CutToBytes(const float* from, int64_t n, T* to) {
+void CutToNarrow(const float* from, int64_t n, T* to) {
   const Floats d;
   const hn::Rebind<int32_t, Floats> wide;
-  const hn::Rebind<T, Floats> bytes;
+  const hn::Rebind<T, Floats> narrow;
   const Vector least = hn::Set(d, static_cast<float>(hwy::LimitsMin<T>()));
   const Vector most = hn::Set(d, static_cast<float>(hwy::LimitsMax<T>()));
   int64_t i = 0;
@@ -157,7 +173,7 @@ void CutToBytes(const float* from, int64_t n, T* to) {
     const Vector given = hn::LoadU(d, from + i);
     const Vector v = hn::IfThenElseZero(hn::Eq(given, given), given);
     const auto cut = hn::ConvertTo(wide, hn::Min(hn::Max(v, least), most));
-    hn::StoreU(hn::DemoteTo(bytes, cut), bytes, to + i);
+    hn::StoreU(hn::DemoteTo(narrow, cut), narrow, to + i);
   }
   for (; i < n; ++i) to[i] = ConvertElement<T>(from[i]);
 }
@@ -213,8 +229,10 @@ void I32ToFloats(const int32_t* from, int64_t n, float* to) {
   }
   for (; i < n; ++i) to[i] = static_cast<float>(from[i]);
 }
-void FloatsToU8(const float* from, int64_t n, uint8_t* to) { CutToBytes(from, n, to); }
-void FloatsToI8(const float* from, int64_t n, int8_t* to) { CutToBytes(from, n, to); }
+void FloatsToU8(const float* from, int64_t n, uint8_t* to) { CutToNarrow(from, n, to); }
+void FloatsToI8(const float* from, int64_t n, int8_t* to) { CutToNarrow(from, n, to); }
+void FloatsToI16(const float* from, int64_t n, int16_t* to) { CutToNarrow(from, n, to); }
+void FloatsToU16(const float* from, int64_t n, uint16_t* to) { CutToNarrow(from, n, to); }
 
 void FillFloatsHere(float value, int64_t n, float* to) {
   const Vector v = hn::Set(Floats(), value);
@@ -230,6 +248,11 @@ HWY_AFTER_NAMESPACE();
 namespace oncilla::cpu {
 
 HWY_EXPORT(FloatsToI32);
+HWY_EXPORT(FloatsToI16);
+HWY_EXPORT(FloatsToU16);
+HWY_EXPORT(I8ToFloats);
+HWY_EXPORT(I16ToFloats);
+HWY_EXPORT(U16ToFloats);
 HWY_EXPORT(FloatsToI64);
 HWY_EXPORT(FloatsToBools);
 HWY_EXPORT(I32ToFloats);
@@ -274,6 +297,18 @@ void ToFloats(DType dtype, const void* from, int64_t n, float* to) {
     HWY_DYNAMIC_DISPATCH(I32ToFloats)(static_cast<const int32_t*>(from), n, to);
     return;
   }
+  if (dtype == DType::kI8) {
+    HWY_DYNAMIC_DISPATCH(I8ToFloats)(static_cast<const int8_t*>(from), n, to);
+    return;
+  }
+  if (dtype == DType::kI16) {
+    HWY_DYNAMIC_DISPATCH(I16ToFloats)(static_cast<const int16_t*>(from), n, to);
+    return;
+  }
+  if (dtype == DType::kU16) {
+    HWY_DYNAMIC_DISPATCH(U16ToFloats)(static_cast<const uint16_t*>(from), n, to);
+    return;
+  }
   DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
     const auto* x = static_cast<const internal::Stored<T>*>(from);
     for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(x[i]);
@@ -307,6 +342,14 @@ void FromFloats(const float* from, int64_t n, DType dtype, void* to) {
   }
   if (dtype == DType::kBool) {
     HWY_DYNAMIC_DISPATCH(FloatsToBools)(from, n, static_cast<uint8_t*>(to));
+    return;
+  }
+  if (dtype == DType::kI16) {
+    HWY_DYNAMIC_DISPATCH(FloatsToI16)(from, n, static_cast<int16_t*>(to));
+    return;
+  }
+  if (dtype == DType::kU16) {
+    HWY_DYNAMIC_DISPATCH(FloatsToU16)(from, n, static_cast<uint16_t*>(to));
     return;
   }
   DispatchDType(dtype, [&]<class T>(TypeTag<T>) {

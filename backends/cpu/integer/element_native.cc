@@ -145,18 +145,31 @@ void Convert(const void* x, int64_t n, void* y) {
   for (; i + kRun <= n; i += kRun) ConvertSome<From, To>(from + i, kRun, to + i);
   if (i < n) ConvertSome<From, To>(from + i, n - i, to + i);
 }
-template <class From>
-ConvertFunction ConvertFrom(DType to) {
-  return to == DType::kI32   ? &Convert<From, int32_t>
-         : to == DType::kI64 ? &Convert<From, int64_t>
-         : to == DType::kU8  ? &Convert<From, uint8_t>
-                             : &Convert<From, bool>;
+// Calls fn(TypeTag<T>()) for an integer or boolean dtype that is native.
+template <class F>
+ConvertFunction ForNative(DType dtype, const F& fn) {
+  switch (dtype) {
+    case DType::kI32:
+      return fn(TypeTag<int32_t>());
+    case DType::kI64:
+      return fn(TypeTag<int64_t>());
+    case DType::kU8:
+      return fn(TypeTag<uint8_t>());
+    case DType::kI8:
+      return fn(TypeTag<int8_t>());
+    case DType::kI16:
+      return fn(TypeTag<int16_t>());
+    case DType::kU16:
+      return fn(TypeTag<uint16_t>());
+    default:
+      return fn(TypeTag<bool>());
+  }
 }
 ConvertFunction ConvertFunctionOf(DType from, DType to) {
-  return from == DType::kI32   ? ConvertFrom<int32_t>(to)
-         : from == DType::kI64 ? ConvertFrom<int64_t>(to)
-         : from == DType::kU8  ? ConvertFrom<uint8_t>(to)
-                               : ConvertFrom<bool>(to);
+  return ForNative(from, [&]<class From>(TypeTag<From>) {
+    return ForNative(to,
+                     []<class To>(TypeTag<To>) -> ConvertFunction { return &Convert<From, To>; });
+  });
 }
 
 }  // namespace oncilla::cpu::HWY_NAMESPACE
@@ -170,7 +183,8 @@ HWY_EXPORT(ConvertFunctionOf);
 
 bool IsNative(DType dtype) {
   return dtype == DType::kI32 || dtype == DType::kI64 || dtype == DType::kU8 ||
-         dtype == DType::kBool || dtype == DType::kF32;
+         dtype == DType::kBool || dtype == DType::kF32 || dtype == DType::kI8 ||
+         dtype == DType::kI16 || dtype == DType::kU16;
 }
 
 NativeFunction NativeFunctionOf(const ElementwiseRow& row, DType compute) {

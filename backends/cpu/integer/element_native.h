@@ -16,7 +16,7 @@ namespace oncilla::cpu {
 // not read. `out` must not overlap an operand.
 using NativeFunction = void (*)(const void* x, const void* y, const void* z, void* out, int64_t n);
 
-// i32, i64, u8 and bool; and f32, for conversions only.
+// i32, i64, u8 and bool; and f32, i8, i16 and u16, for conversions only.
 bool IsNative(DType dtype);
 
 // Operands are of dtype `compute` (x of bool if it is a condition). Null if the row does not
