@@ -289,6 +289,13 @@ def few_outputs():
     conv("each_of_two_line", (700,), (31,), (2, 2), group=2, pads=[15, 15])
 
 
+def compressed():
+    """Conditions that have the shape of the input, as Paddle exports masked_select."""
+    x = Numbers("compressed").f(3, 5)
+    Case("compress_square", "Compress", {"x": x, "condition": x > 0.25})
+    Case("compress_square_rows", "Compress", {"x": x, "condition": np.array([[True], [False], [True]])}, axis=0)
+
+
 def stacked():
     x = Numbers("stacked").f(4, 3)
     for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"):
@@ -302,7 +309,7 @@ def stacked():
 
 if __name__ == "__main__":
     for each in (masked_pools, attention_lstms, four_bits, resizes, words, grams, byte_lstms,
-                 separators, one_score, shared_branches, forests, far_taps, few_outputs,
+                 separators, one_score, shared_branches, forests, far_taps, few_outputs, compressed,
                  stacked):
         each()
     make_recorded.record(sys.argv[1:])

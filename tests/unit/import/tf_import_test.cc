@@ -168,6 +168,19 @@ TEST(OpenModel, ListsEveryUnsupportedOpThatTheOutputsNeed) {
                                  "'Quux' in 1 node: 'c'");
 }
 
+TEST(OpenModel, TellsHowToExportJaxWithoutXla) {
+  GraphText g;
+  g.Node("x", "Placeholder", {}, {{"dtype", 1}});
+  g.Node("call", "XlaCallModule", {"x"});
+  const File file(g.bytes);
+  auto model = OpenModel(file.path(), {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Status status = Import(**model, {"", {}, {"call"}}).status();
+  EXPECT_NE(std::string(Message(status)).find("'XlaCallModule' (of XLA; jax2tf.convert("),
+            std::string::npos)
+      << status;
+}
+
 TEST(OpenModel, RefusesWhatIsNoModel) {
   const auto open = [](const std::string& bytes) {
     const File file(bytes);

@@ -164,7 +164,13 @@ Result<Values> LowerShape(OnnxLowering& b) {
 
 Result<Values> LowerCompress(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", kFlatAxis));
-  return One(b.Add(CompressAttrs{axis}, {b.in(0), b.in(1)}));
+  ValueId condition = b.in(1);
+  // The standard wants rank 1. ONNX Runtime takes the elements of any shape in order, which is how
+  // Paddle's masked_select is exported.
+  if (const PartialShape& shape = b.in_fact(1).shape; shape.ranked() && shape.rank() != 1) {
+    ONCILLA_ASSIGN(condition, b.Add("Reshape", {}, {condition, b.Ints({-1})}, "condition"));
+  }
+  return One(b.Add(CompressAttrs{axis}, {b.in(0), condition}));
 }
 
 Result<Values> LowerUnique(OnnxLowering& b) {
