@@ -35,8 +35,9 @@ Result<Values> LowerMaxPool(TfliteLowering& b) {
   return One(b.Activated(y, activation));
 }
 
-// The mean of integers, with ties rounded away from zero. It is computed in double, whose quotients
-// are exact enough on every device to recognise ties.
+// The mean of integers, with ties rounded away from zero. Means of bytes over n places that are no
+// ties are at least 1 / 2n away from one, so that adding half of this tells ties in float, whatever
+// the device's division; other means are computed in double, whose quotients are exact enough.
 Result<Values> AddIntegerAverage(TfliteLowering& b, const PoolWindow& window, int64_t activation) {
   ONCILLA_TRY(CheckTfliteIntegers(b, 1));
   if (!SameQuantisation(b.tensor(0), b.output_tensor())) {
@@ -44,16 +45,21 @@ Result<Values> AddIntegerAverage(TfliteLowering& b, const PoolWindow& window, in
   }
   const DType to = b.output_type();
   ONCILLA_ASSIGN(const TfliteIntegers range, TfliteActivated(b.output_tensor(), to, activation));
-  ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(0), DType::kF64, "wide"));
+  constexpr int64_t kMostInFloat = 1024;
+  const int64_t places = SaturatingMul(window.kernel[0], window.kernel[1]);
+  const bool in_float = BitsOf(to) == 8 && places >= 1 && places <= kMostInFloat;
+  const DType real = in_float ? DType::kF32 : DType::kF64;
+  const double over = in_float ? 0.25 / static_cast<double>(places) : 0;
+  ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(0), real, "wide"));
   ONCILLA_ASSIGN(const ValueId mean, b.Add(AveragePoolAttrs{window}, {wide}, "mean"));
   ONCILLA_ASSIGN(const ValueId size, b.Add("Abs", {}, {mean}, "size"));
-  ONCILLA_ASSIGN(const ValueId half, b.Scalar(DType::kF64, 0.5));
+  ONCILLA_ASSIGN(const ValueId half, b.Scalar(real, 0.5 + over));
   ONCILLA_ASSIGN(const ValueId above, b.Add("Add", {}, {size, half}, "above"));
   ONCILLA_ASSIGN(const ValueId steps, b.Add("Floor", {}, {above}, "steps"));
   ONCILLA_ASSIGN(const ValueId sign, b.Add("Sign", {}, {mean}, "sign"));
   ONCILLA_ASSIGN(const ValueId rounded, b.Add("Mul", {}, {steps, sign}, "rounded"));
-  ONCILLA_ASSIGN(const ValueId least, b.Scalar(DType::kF64, range.least));
-  ONCILLA_ASSIGN(const ValueId most, b.Scalar(DType::kF64, range.most));
+  ONCILLA_ASSIGN(const ValueId least, b.Scalar(real, range.least));
+  ONCILLA_ASSIGN(const ValueId most, b.Scalar(real, range.most));
   ONCILLA_ASSIGN(const ValueId cut, b.Add("Clip", {}, {rounded, least, most}, "cut"));
   return One(b.Cast(cut, to, ""));
 }
