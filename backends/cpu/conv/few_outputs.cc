@@ -190,7 +190,8 @@ void FewRows(const Grouped& conv, const FewOutputs& few, int64_t begin, int64_t 
   const WindowGeometry& g = conv.geometry;
   const WindowAxis& width = g.axis[2];
   const int64_t rows = g.batch * g.axis[0].out * g.axis[1].out, channels = g.in_channels;
-  const int64_t line = width.in * channels;
+  // Rows without elements, of which the windows see nothing but padding, are all at one place.
+  const int64_t line = std::max<int64_t>(1, width.in * channels);
   const int64_t filter_row = width.kernel * (channels / g.groups) * g.out_channels;
   const FewFunction run =
       FunctionFor(g.groups > 1, g.out_channels, std::make_integer_sequence<int, kMostOutputs>());
