@@ -7,7 +7,8 @@
 
 namespace oncilla::cpu {
 
-// x[batch, in.., C], filter[taps, C / groups, M] (not packed) -> y[batch, out.., M].
+// x[batch, in.., C], filter[taps, C / groups, M] (not packed) -> y[batch, out.., M]. Also the
+// operands of few_outputs.h.
 struct Grouped {
   WindowGeometry geometry;
   const float* x = nullptr;

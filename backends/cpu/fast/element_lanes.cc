@@ -276,38 +276,28 @@ void FillFloats(float value, int64_t n, float* to) {
   HWY_DYNAMIC_DISPATCH(FillFloatsHere)(value, n, to);
 }
 void ToFloats(DType dtype, const void* from, int64_t n, float* to) {
-  if (dtype == DType::kF32) {
-    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float));
-    return;
-  }
-  if (dtype == DType::kU8 || dtype == DType::kBool) {
-    HWY_DYNAMIC_DISPATCH(BytesToFloats)
-    (static_cast<const uint8_t*>(from), n, to, dtype == DType::kBool);
-    return;
-  }
-  if (dtype == DType::kF16) {
-    HWY_DYNAMIC_DISPATCH(HalfToFloats)(static_cast<const Half*>(from), n, to);
-    return;
-  }
-  if (dtype == DType::kBF16) {
-    HWY_DYNAMIC_DISPATCH(BFloat16ToFloats)(static_cast<const BFloat16*>(from), n, to);
-    return;
-  }
-  if (dtype == DType::kI32) {
-    HWY_DYNAMIC_DISPATCH(I32ToFloats)(static_cast<const int32_t*>(from), n, to);
-    return;
-  }
-  if (dtype == DType::kI8) {
-    HWY_DYNAMIC_DISPATCH(I8ToFloats)(static_cast<const int8_t*>(from), n, to);
-    return;
-  }
-  if (dtype == DType::kI16) {
-    HWY_DYNAMIC_DISPATCH(I16ToFloats)(static_cast<const int16_t*>(from), n, to);
-    return;
-  }
-  if (dtype == DType::kU16) {
-    HWY_DYNAMIC_DISPATCH(U16ToFloats)(static_cast<const uint16_t*>(from), n, to);
-    return;
+  switch (dtype) {
+    case DType::kF32:
+      std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float));
+      return;
+    case DType::kU8:
+    case DType::kBool:
+      return HWY_DYNAMIC_DISPATCH(BytesToFloats)(static_cast<const uint8_t*>(from), n, to,
+                                                 dtype == DType::kBool);
+    case DType::kI8:
+      return HWY_DYNAMIC_DISPATCH(I8ToFloats)(static_cast<const int8_t*>(from), n, to);
+    case DType::kI16:
+      return HWY_DYNAMIC_DISPATCH(I16ToFloats)(static_cast<const int16_t*>(from), n, to);
+    case DType::kU16:
+      return HWY_DYNAMIC_DISPATCH(U16ToFloats)(static_cast<const uint16_t*>(from), n, to);
+    case DType::kI32:
+      return HWY_DYNAMIC_DISPATCH(I32ToFloats)(static_cast<const int32_t*>(from), n, to);
+    case DType::kF16:
+      return HWY_DYNAMIC_DISPATCH(HalfToFloats)(static_cast<const Half*>(from), n, to);
+    case DType::kBF16:
+      return HWY_DYNAMIC_DISPATCH(BFloat16ToFloats)(static_cast<const BFloat16*>(from), n, to);
+    default:
+      break;
   }
   DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
     const auto* x = static_cast<const internal::Stored<T>*>(from);
@@ -316,41 +306,27 @@ void ToFloats(DType dtype, const void* from, int64_t n, float* to) {
 }
 
 void FromFloats(const float* from, int64_t n, DType dtype, void* to) {
-  if (dtype == DType::kF16) {
-    HWY_DYNAMIC_DISPATCH(FloatsToHalf)(from, n, static_cast<Half*>(to));
-    return;
-  }
-  if (dtype == DType::kBF16) {
-    HWY_DYNAMIC_DISPATCH(FloatsToBFloat16)(from, n, static_cast<BFloat16*>(to));
-    return;
-  }
-  if (dtype == DType::kU8) {
-    HWY_DYNAMIC_DISPATCH(FloatsToU8)(from, n, static_cast<uint8_t*>(to));
-    return;
-  }
-  if (dtype == DType::kI8) {
-    HWY_DYNAMIC_DISPATCH(FloatsToI8)(from, n, static_cast<int8_t*>(to));
-    return;
-  }
-  if (dtype == DType::kI32) {
-    HWY_DYNAMIC_DISPATCH(FloatsToI32)(from, n, static_cast<int32_t*>(to));
-    return;
-  }
-  if (dtype == DType::kI64) {
-    HWY_DYNAMIC_DISPATCH(FloatsToI64)(from, n, static_cast<int64_t*>(to));
-    return;
-  }
-  if (dtype == DType::kBool) {
-    HWY_DYNAMIC_DISPATCH(FloatsToBools)(from, n, static_cast<uint8_t*>(to));
-    return;
-  }
-  if (dtype == DType::kI16) {
-    HWY_DYNAMIC_DISPATCH(FloatsToI16)(from, n, static_cast<int16_t*>(to));
-    return;
-  }
-  if (dtype == DType::kU16) {
-    HWY_DYNAMIC_DISPATCH(FloatsToU16)(from, n, static_cast<uint16_t*>(to));
-    return;
+  switch (dtype) {
+    case DType::kU8:
+      return HWY_DYNAMIC_DISPATCH(FloatsToU8)(from, n, static_cast<uint8_t*>(to));
+    case DType::kI8:
+      return HWY_DYNAMIC_DISPATCH(FloatsToI8)(from, n, static_cast<int8_t*>(to));
+    case DType::kI16:
+      return HWY_DYNAMIC_DISPATCH(FloatsToI16)(from, n, static_cast<int16_t*>(to));
+    case DType::kU16:
+      return HWY_DYNAMIC_DISPATCH(FloatsToU16)(from, n, static_cast<uint16_t*>(to));
+    case DType::kI32:
+      return HWY_DYNAMIC_DISPATCH(FloatsToI32)(from, n, static_cast<int32_t*>(to));
+    case DType::kI64:
+      return HWY_DYNAMIC_DISPATCH(FloatsToI64)(from, n, static_cast<int64_t*>(to));
+    case DType::kBool:
+      return HWY_DYNAMIC_DISPATCH(FloatsToBools)(from, n, static_cast<uint8_t*>(to));
+    case DType::kF16:
+      return HWY_DYNAMIC_DISPATCH(FloatsToHalf)(from, n, static_cast<Half*>(to));
+    case DType::kBF16:
+      return HWY_DYNAMIC_DISPATCH(FloatsToBFloat16)(from, n, static_cast<BFloat16*>(to));
+    default:
+      break;
   }
   DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
     for (int64_t i = 0; i < n; ++i) static_cast<T*>(to)[i] = ConvertElement<T>(from[i]);

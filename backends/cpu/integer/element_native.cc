@@ -145,31 +145,18 @@ void Convert(const void* x, int64_t n, void* y) {
   for (; i + kRun <= n; i += kRun) ConvertSome<From, To>(from + i, kRun, to + i);
   if (i < n) ConvertSome<From, To>(from + i, n - i, to + i);
 }
-// Calls fn(TypeTag<T>()) for an integer or boolean dtype that is native.
-template <class F>
-ConvertFunction ForNative(DType dtype, const F& fn) {
-  switch (dtype) {
-    case DType::kI32:
-      return fn(TypeTag<int32_t>());
-    case DType::kI64:
-      return fn(TypeTag<int64_t>());
-    case DType::kU8:
-      return fn(TypeTag<uint8_t>());
-    case DType::kI8:
-      return fn(TypeTag<int8_t>());
-    case DType::kI16:
-      return fn(TypeTag<int16_t>());
-    case DType::kU16:
-      return fn(TypeTag<uint16_t>());
-    default:
-      return fn(TypeTag<bool>());
-  }
-}
+template <class T>
+constexpr bool kNativeInteger =
+    std::is_integral_v<T> && !std::is_same_v<T, uint32_t> && !std::is_same_v<T, uint64_t>;
+
 ConvertFunction ConvertFunctionOf(DType from, DType to) {
-  return ForNative(from, [&]<class From>(TypeTag<From>) {
-    return ForNative(to,
-                     []<class To>(TypeTag<To>) -> ConvertFunction { return &Convert<From, To>; });
+  ConvertFunction found = nullptr;
+  DispatchDType(from, [&]<class From>(TypeTag<From>) {
+    DispatchDType(to, [&]<class To>(TypeTag<To>) {
+      if constexpr (kNativeInteger<From> && kNativeInteger<To>) found = &Convert<From, To>;
+    });
   });
+  return found;
 }
 
 }  // namespace oncilla::cpu::HWY_NAMESPACE

@@ -2,8 +2,8 @@
 // as ONNX Runtime does:
 //   Quantize(conv(Dequantize(x), Dequantize(w), Dequantize(b)))
 //     ->  Requantize(ConvInteger(x, w, x_zero, w_zero, b))
-// Transposes may be in between, and activations that only clip, which become clipping of the
-// integers.
+// A constant b in float is rounded to steps of the sums. Transposes may be in between, and
+// activations that only clip, which become clipping of the integers.
 //
 // This must run before constant folding, which would turn the weights into floats. Products whose
 // sums could overflow 32 bits are left as they are.
