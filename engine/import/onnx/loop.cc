@@ -47,6 +47,7 @@ class Loop {
     limited_ = spec.limit != kNoValue;
     fixed_limit_ = limited_ && target.graph.fact(spec.limit).has_value();
     unwraps_.assign(spec.carried.size(), false);
+    kept_.assign(spec.carried.size(), false);
   }
 
   Result<OnnxLoopResults> Add() {
@@ -90,7 +91,8 @@ class Loop {
     if (limited_) out.limit = Outer(graph, spec_.limit, "limit");
     out.more = always_ ? graph.AddConstant(True()) : graph.AddInput("more", Truth());
     for (size_t i = 0; i < facts_.size(); ++i) {
-      out.carried.push_back(graph.AddInput(StrCat("carried", i), facts_[i]));
+      out.carried.push_back(kept_[i] ? graph.AddConstant(target_.graph.fact(spec_.carried[i]).value)
+                                     : graph.AddInput(StrCat("carried", i), facts_[i]));
       MarkOnnxKind(graph, function.optionals, out.carried[i], kinds_[i]);
     }
     for (size_t i = 0; i < spec_.read.size(); ++i) {
@@ -117,7 +119,9 @@ class Loop {
     if (!always_) {
       add(spec_.more == kNoValue ? graph.AddConstant(True()) : spec_.more, Truth());
     }
-    for (size_t i = 0; i < facts_.size(); ++i) add(spec_.carried[i], facts_[i]);
+    for (size_t i = 0; i < facts_.size(); ++i) {
+      if (!kept_[i]) add(spec_.carried[i], facts_[i]);
+    }
     for (ValueId id : spec_.read) {
       if (!graph.fact(id).has_value()) add(id, graph.fact(id));
     }
@@ -133,8 +137,12 @@ class Loop {
     OnnxLoopResults out;
     const size_t lists = results.size() - collected_.size();
     size_t at = 1 + (limited_ && !fixed_limit_ ? 1 : 0) + (always_ ? 0 : 1);
-    for (size_t i = 0; i < facts_.size(); ++i, ++at) {
-      const ValueId result = results[at];
+    for (size_t i = 0; i < facts_.size(); ++i) {
+      if (kept_[i]) {
+        out.carried.push_back(spec_.carried[i]);
+        continue;
+      }
+      const ValueId result = results[at++];
       MarkOnnxKind(target_.graph, target_.optionals, result, kinds_[i]);
       out.carried.push_back(result);
       // The value is optional at first, and each iteration gives a plain one.
@@ -176,6 +184,7 @@ class Loop {
         0) {
       return Unsupported(kOnnxGraphFailed);
     }
+    if (FindKept(in, round)) return std::optional<Graph>();
     ONCILLA_ASSIGN(const bool settled, Settle(target, round, give_up));
     if (!settled) return std::optional<Graph>();
     // The body's results in the order of its arguments: counter, limit, condition, carried values,
@@ -187,7 +196,7 @@ class Loop {
     if (limited_ && !fixed_limit_) body.AddOutput("limit", in.limit);
     if (!always_) body.AddOutput("more", round.more == kNoValue ? in.more : round.more);
     for (size_t i = 0; i < round.carried.size(); ++i) {
-      body.AddOutput(StrCat("carried", i), round.carried[i]);
+      if (!kept_[i]) body.AddOutput(StrCat("carried", i), round.carried[i]);
     }
     for (size_t i = 0; i < spec_.read.size(); ++i) {
       if (target_.graph.fact(spec_.read[i]).has_value()) continue;
@@ -204,6 +213,19 @@ class Loop {
       body.AddOutput(StrCat("list", i), longer);
     }
     return std::optional<Graph>(std::move(body));
+  }
+
+  // Finds constants that an iteration passes on unchanged, as tf2onnx carries weights. They become
+  // constants of the body, so that its products are packed once. Returns whether there are new
+  // ones.
+  bool FindKept(const Arguments& in, const OnnxRound& round) {
+    bool found = false;
+    for (size_t i = 0; i < facts_.size(); ++i) {
+      if (kept_[i] || round.carried[i] != in.carried[i]) continue;
+      kept_[i] = target_.graph.fact(spec_.carried[i]).has_value();
+      found |= kept_[i];
+    }
+    return found;
   }
 
   // Whether an iteration's results match facts_, kinds_ and always_; if not, these are weakened so
@@ -255,6 +277,7 @@ class Loop {
   Facts facts_;
   std::vector<OnnxKind> kinds_;
   std::vector<bool> unwraps_;
+  std::vector<bool> kept_;  // constants that each iteration passes on
   Facts collected_;
 };
 
