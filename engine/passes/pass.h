@@ -47,6 +47,7 @@ Status IntegerProducts(const Graph& graph, const PassContext& context, Patch& pa
 Status MoveIntegers(const Graph& graph, const PassContext& context, Patch& patch);
 Status AddAndMultiplyBytes(const Graph& graph, const PassContext& context,
                            Patch& patch);  // byte_arithmetic.cc
+Status FixedArithmetic(const Graph& graph, const PassContext& context, Patch& patch);
 Status MakeByteTables(const Graph& graph, const PassContext& context, Patch& patch);
 Status LowerQuantisation(const Graph& graph, const PassContext& context, Patch& patch);
 Status RoundPools(const Graph& graph, const PassContext& context, Patch& patch);  // the same file

@@ -15,6 +15,7 @@ std::span<const Pass> GraphPasses() {
       {"add and multiply bytes", &AddAndMultiplyBytes},
       {"round pools", &RoundPools},
       {"make byte tables", &MakeByteTables},
+      {"fixed arithmetic", &FixedArithmetic},
       {"move transposes", &MoveTransposes},
       {"simplify", &Simplify},
       {"simplify lists", &SimplifyLists},

@@ -11,7 +11,6 @@
 #include "backends/cpu/fast/element_lanes.h"
 #include "backends/cpu/fast/fast.h"
 #include "backends/cpu/fast/row_lanes.h"
-#include "engine/ops/math/reduce.h"
 
 namespace oncilla::cpu {
 namespace {
@@ -34,14 +33,6 @@ constexpr KindOf kKinds[] = {
     {"ReduceProd", RowReduction::kProduct},
     {"ReduceLogSumExp", RowReduction::kLogSumExp},
 };
-
-int64_t OffsetOf(std::span<const ReduceLoops::Axis> axes, int64_t index) {
-  int64_t offset = 0;
-  for (size_t i = axes.size(); i-- > 0; index /= axes[i].size) {
-    offset += index % axes[i].size * axes[i].stride;
-  }
-  return offset;
-}
 
 // The same for rows of 16-bit floats, widened kWidened elements at a time.
 constexpr int64_t kWidened = 2048;  // elements
@@ -221,7 +212,9 @@ Result<std::unique_ptr<CpuKernel>> MakeFastReduce(const NodeView& node) {
   std::unique_ptr<CpuKernel> none;
   const auto* row = std::find_if(std::begin(kKinds), std::end(kKinds),
                                  [&](const auto& r) { return r.op == node.op->name; });
-  if (row == std::end(kKinds) || !IsCarried(node.inputs[0].dtype)) return none;
+  const DType dtype = node.inputs[0].dtype;
+  const bool integers = dtype == DType::kI32 && node.op->name == "ReduceSum";
+  if (row == std::end(kKinds) || (!IsCarried(dtype) && !integers)) return none;
   const Shape shape = node.inputs[0].shape.ToShape();
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ReduceAttrs>(*node.attrs));
   ONCILLA_ASSIGN(const auto axes,
@@ -230,8 +223,9 @@ Result<std::unique_ptr<CpuKernel>> MakeFastReduce(const NodeView& node) {
   if (loops.count == 0 || loops.outputs == 0 || loops.reduced.empty()) return none;
   const bool along = loops.reduced.back().stride == 1;
   if ((along ? loops.reduced : loops.kept).back().size < 8) return none;
+  if (integers) return MakeFastIntegerSum(node, std::move(loops));
   std::unique_ptr<CpuKernel> kernel;
-  ForCarried(node.inputs[0].dtype, [&]<class T>(TypeTag<T>) {
+  ForCarried(dtype, [&]<class T>(TypeTag<T>) {
     kernel = std::make_unique<FastReduce<T>>(node, row->kind, std::move(loops));
   });
   return kernel;

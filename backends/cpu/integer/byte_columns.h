@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/cpu/integer/byte_product.h"
+#include "backends/cpu/integer/fixed_in_floats.h"
 #include "backends/cpu/integer/quad_sums.h"
 
 namespace oncilla::cpu {
@@ -89,15 +90,7 @@ class ByteColumns {
     rule_ = rule;
     ruled_ = true;
     const auto columns = static_cast<size_t>(padded_);
-    if (rule.fixed()) {
-      if (!rule.many) return;
-      factors_.resize(2 * columns);
-      std::copy_n(rule.multipliers, n, factors_.data());
-      std::copy_n(rule.shifts, n, factors_.data() + padded_);
-      rule_.multipliers = factors_.data();
-      rule_.shifts = factors_.data() + padded_;
-      return;
-    }
+    if (rule.fixed()) return TakeFixedRule(rule, n);
     if (rule.terms != nullptr) {
       real_terms_.resize(columns);
       for (int64_t c = 0; c < n; ++c)
@@ -109,23 +102,56 @@ class ByteColumns {
       scales_[static_cast<size_t>(c)] = rule.scales[rule.many ? c : 0];
     rule_.scales = scales_.data();
     rule_.many = true;
-    if (BitsOf(rule.to) == 8 &&
-        std::ranges::all_of(scales_, [](float x) { return std::isfinite(x); })) {
-      bytes_end_ = QuadEnd{terms_.data(),
-                           scales_.data(),
-                           static_cast<float>(rule.most),
-                           static_cast<int16_t>(rule.zero),
-                           static_cast<int16_t>(rule.least + rule.zero),
-                           static_cast<int16_t>(rule.most + rule.zero),
-                           rule.to == DType::kI8};
+    if (std::ranges::all_of(scales_, [](float x) { return std::isfinite(x); })) EndInBytes();
+  }
+
+  void TakeFixedRule(const RequantizeRule& rule, int64_t n) {
+    const auto columns = static_cast<size_t>(padded_);
+    factors_.resize(2 * columns);
+    scales_.resize(columns);
+    halves_.resize(columns);
+    bool in_floats = true;
+    for (int64_t c = 0; c < n; ++c) {
+      const auto at = static_cast<size_t>(c);
+      const int32_t multiplier = rule.multipliers[rule.many ? c : 0];
+      const int32_t shift = rule.shifts[rule.many ? c : 0];
+      factors_[at] = multiplier;
+      factors_[columns + at] = shift;
+      in_floats = in_floats && FixedInFloats(multiplier, shift);
+      if (!in_floats) continue;
+      const FixedFloats floats = FloatsOfFixed(multiplier, shift);
+      scales_[at] = floats.scale;
+      halves_[at] = floats.half;
     }
+    rule_.multipliers = factors_.data();
+    rule_.shifts = factors_.data() + padded_;
+    rule_.many = true;
+    if (!in_floats) return;
+    EndInBytes();
+    if (!bytes_end_) return;
+    bytes_end_->halves = halves_.data();
+    bytes_end_->multipliers = rule_.multipliers;
+    bytes_end_->shifts = rule_.shifts;
+  }
+
+  // Lets tiles end as bytes, by scales_.
+  void EndInBytes() {
+    if (BitsOf(rule_.to) != 8) return;
+    QuadEnd& end = bytes_end_.emplace();
+    end.terms = terms_.data();
+    end.scales = scales_.data();
+    end.most = static_cast<float>(rule_.most);
+    end.zero = static_cast<int16_t>(rule_.zero);
+    end.least_byte = static_cast<int16_t>(rule_.least + rule_.zero);
+    end.most_byte = static_cast<int16_t>(rule_.most + rule_.zero);
+    end.is_signed = rule_.to == DType::kI8;
   }
 
   const int64_t padded_;
   int32_t x_moved_ = 0;
   bool any_zero_ = false, ruled_ = false;
   std::vector<int32_t> terms_, zeros_, column_sums_, row_sums_, row_zeros_, factors_;
-  std::vector<float> scales_, real_terms_;
+  std::vector<float> scales_, halves_, real_terms_;
   RequantizeRule rule_;
   std::optional<QuadEnd> bytes_end_;
 };

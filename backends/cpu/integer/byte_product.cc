@@ -211,9 +211,7 @@ void MultiplyBlock(const ByteBlock& b, int64_t first, int64_t last) {
     QuadEnd end;
     if (b.bytes_end != nullptr) {
       end = *b.bytes_end;
-      end.terms += panel * kPanel;
-      end.scales += panel * kPanel;
-      end.columns = static_cast<int>(std::min<int64_t>(kPanel, b.n - panel * kPanel));
+      end.MoveTo(panel * kPanel, b.n, kPanel);
     }
     for (int64_t tile = 0; tile < tiles; ++tile) {
       const int64_t row = b.rows * tile / tiles;

@@ -17,6 +17,7 @@
 
 #include "backends/cpu/fast/fast.h"
 #include "backends/cpu/integer/depthwise_quads.h"
+#include "backends/cpu/integer/fixed_in_floats.h"
 #include "backends/cpu/integer/requantize.inl.h"
 #include "engine/ops/nn/integer.h"
 
@@ -340,7 +341,7 @@ class FastIntegerDepthwise : public CpuKernel {
     }
 
     const std::vector<std::byte> outside(static_cast<size_t>(channels), std::byte(zero));
-    if (quads_ && !rule.fixed() && rule.x_zero == 0 && rule.left_shift == 0) {
+    if (quads_ && InQuads(rule)) {
       RunQuads(args, rule, terms, SumsBehind(weights, taps, channels), outside.data(),
                given + PackedSize(taps, channels));
       return Status();
@@ -390,6 +391,15 @@ class FastIntegerDepthwise : public CpuKernel {
     return terms;
   }
 
+  // Whether depthwise_quads.h computes this rule.
+  bool InQuads(const RequantizeRule& rule) const {
+    if (!rule.fixed()) return true;
+    for (int64_t c = 0; c < (rule.many ? g_.in_channels : 1); ++c) {
+      if (!FixedInFloats(rule.multipliers[c], rule.shifts[c])) return false;
+    }
+    return true;
+  }
+
   // Computes every row with depthwise_quads.h.
   void RunQuads(const Args& args, const RequantizeRule& rule, const std::vector<int32_t>& terms,
                 const int32_t* weight_sums, const std::byte* outside,
@@ -400,6 +410,9 @@ class FastIntegerDepthwise : public CpuKernel {
     const auto places = static_cast<size_t>(QuadPlaces(channels));
     std::vector<int32_t> placed_terms(places);
     std::vector<float> placed_scales(places);
+    const size_t fixed_places = rule.fixed() ? places : 0;
+    std::vector<float> placed_halves(fixed_places);
+    std::vector<int32_t> placed_multipliers(fixed_places), placed_shifts(fixed_places);
     for (int64_t at = 0; at < channels;) {
       const QuadBlock block = QuadBlockAt(at, channels);
       for (int64_t i = 0; i < block.width; ++i) {
@@ -408,7 +421,17 @@ class FastIntegerDepthwise : public CpuKernel {
         const auto term = static_cast<uint32_t>(terms[static_cast<size_t>(c)]);
         const uint32_t moved = is_signed ? 128 * static_cast<uint32_t>(weight_sums[c]) : 0;
         placed_terms[static_cast<size_t>(at + i)] = static_cast<int32_t>(term - moved);
-        placed_scales[static_cast<size_t>(at + i)] = rule.scales[rule.many ? c : 0];
+        const auto place = static_cast<size_t>(at + i);
+        const int64_t factor = rule.many ? c : 0;
+        if (!rule.fixed()) {
+          placed_scales[place] = rule.scales[factor];
+          continue;
+        }
+        placed_multipliers[place] = rule.multipliers[factor];
+        placed_shifts[place] = rule.shifts[factor];
+        const FixedFloats floats = FloatsOfFixed(placed_multipliers[place], placed_shifts[place]);
+        placed_scales[place] = floats.scale;
+        placed_halves[place] = floats.half;
       }
       at += block.width;
     }
@@ -423,6 +446,11 @@ class FastIntegerDepthwise : public CpuKernel {
     all.weights = weights;
     all.terms = placed_terms.data();
     all.scales = placed_scales.data();
+    if (rule.fixed()) {
+      all.halves = placed_halves.data();
+      all.multipliers = placed_multipliers.data();
+      all.shifts = placed_shifts.data();
+    }
     all.least = static_cast<float>(rule.least);
     all.most = static_cast<float>(rule.most);
     all.zero = rule.zero;

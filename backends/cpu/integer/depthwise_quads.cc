@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "backends/cpu/instruction_set.h"
+#include "backends/cpu/integer/fixed_in_floats.h"
 #include "backends/cpu/unroll.h"
+#include "engine/ops/nn/integer.h"
 #include "engine/tensor/shape.h"
 #include "hwy/targets.h"
 
@@ -56,8 +58,11 @@ void PackQuads(const int8_t* weights, int64_t lines, int64_t channels, std::byte
 #if HWY_ARCH_X86
 namespace {
 
-#define ONCILLA_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+#define ONCILLA_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")))
 #define ONCILLA_VNNI_INLINE ONCILLA_VNNI __attribute__((always_inline)) inline
+
+// The operand of vrangeps for the larger size of two numbers.
+constexpr int kLargestSize = 11;
 
 // The instructions under one name for both widths.
 struct Vectors512 {
@@ -65,6 +70,7 @@ struct Vectors512 {
   using Floats = __m512;
   static constexpr int64_t kChannels = 64;
   ONCILLA_VNNI_INLINE static Bytes Load(const void* at) { return _mm512_loadu_si512(at); }
+  ONCILLA_VNNI_INLINE static void Store(void* at, Bytes v) { _mm512_storeu_si512(at, v); }
   ONCILLA_VNNI_INLINE static Bytes LoadSome(const void* at, uint64_t mask) {
     return _mm512_maskz_loadu_epi8(mask, at);
   }
@@ -93,6 +99,28 @@ struct Vectors512 {
     // Rounds to nearest, ties to even.
     return _mm512_add_epi32(_mm512_cvtps_epi32(bounded), _mm512_set1_epi32(r.zero));
   }
+  // Results of the rule of fixed point before bounds; `off` becomes the largest distance of one
+  // from its integer.
+  ONCILLA_VNNI_INLINE static Bytes RequantizeFixed(Bytes sum, const float* scales,
+                                                   const float* halves, Floats& off) {
+    const Floats value = _mm512_cvtepi32_ps(sum);
+    const Floats sign = _mm512_and_ps(value, _mm512_set1_ps(-0.0F));
+    const Floats moved = _mm512_fmadd_ps(value, _mm512_loadu_ps(scales),
+                                         _mm512_or_ps(sign, _mm512_loadu_ps(halves)));
+    const Bytes nearest = _mm512_cvtps_epi32(moved);
+    off = _mm512_range_ps(off, _mm512_sub_ps(moved, _mm512_cvtepi32_ps(nearest)), kLargestSize);
+    return nearest;
+  }
+  ONCILLA_VNNI_INLINE static bool Certain(Floats off) {
+    return _mm512_cmp_ps_mask(off, _mm512_set1_ps(kCertain), _CMP_GE_OQ) == 0;
+  }
+  ONCILLA_VNNI_INLINE static Bytes Bounded(Bytes y, const QuadRow& r) {
+    const Bytes least = _mm512_set1_epi32(static_cast<int32_t>(r.least));
+    const Bytes most = _mm512_set1_epi32(static_cast<int32_t>(r.most));
+    return _mm512_add_epi32(_mm512_min_epi32(_mm512_max_epi32(y, least), most),
+                            _mm512_set1_epi32(r.zero));
+  }
+  ONCILLA_VNNI_INLINE static Floats NoDistance() { return _mm512_setzero_ps(); }
   ONCILLA_VNNI_INLINE static Bytes ToBytes(const Bytes* y, bool is_signed) {
     const Bytes low = _mm512_packs_epi32(y[0], y[1]), high = _mm512_packs_epi32(y[2], y[3]);
     return is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
@@ -105,6 +133,9 @@ struct Vectors256 {
   static constexpr int64_t kChannels = 32;
   ONCILLA_VNNI_INLINE static Bytes Load(const void* at) {
     return _mm256_loadu_si256(static_cast<const __m256i*>(at));
+  }
+  ONCILLA_VNNI_INLINE static void Store(void* at, Bytes v) {
+    _mm256_storeu_si256(static_cast<__m256i*>(at), v);
   }
   ONCILLA_VNNI_INLINE static Bytes LoadSome(const void* at, uint64_t mask) {
     return _mm256_maskz_loadu_epi8(static_cast<uint32_t>(mask), at);
@@ -132,14 +163,71 @@ struct Vectors256 {
         _mm256_min_ps(_mm256_max_ps(value, _mm256_set1_ps(r.least)), _mm256_set1_ps(r.most));
     return _mm256_add_epi32(_mm256_cvtps_epi32(bounded), _mm256_set1_epi32(r.zero));
   }
+  // Results of the rule of fixed point before bounds; `off` becomes the largest distance of one
+  // from its integer.
+  ONCILLA_VNNI_INLINE static Bytes RequantizeFixed(Bytes sum, const float* scales,
+                                                   const float* halves, Floats& off) {
+    const Floats value = _mm256_cvtepi32_ps(sum);
+    const Floats sign = _mm256_and_ps(value, _mm256_set1_ps(-0.0F));
+    const Floats moved = _mm256_fmadd_ps(value, _mm256_loadu_ps(scales),
+                                         _mm256_or_ps(sign, _mm256_loadu_ps(halves)));
+    const Bytes nearest = _mm256_cvtps_epi32(moved);
+    off = _mm256_range_ps(off, _mm256_sub_ps(moved, _mm256_cvtepi32_ps(nearest)), kLargestSize);
+    return nearest;
+  }
+  ONCILLA_VNNI_INLINE static bool Certain(Floats off) {
+    return _mm256_cmp_ps_mask(off, _mm256_set1_ps(kCertain), _CMP_GE_OQ) == 0;
+  }
+  ONCILLA_VNNI_INLINE static Bytes Bounded(Bytes y, const QuadRow& r) {
+    const Bytes least = _mm256_set1_epi32(static_cast<int32_t>(r.least));
+    const Bytes most = _mm256_set1_epi32(static_cast<int32_t>(r.most));
+    return _mm256_add_epi32(_mm256_min_epi32(_mm256_max_epi32(y, least), most),
+                            _mm256_set1_epi32(r.zero));
+  }
+  ONCILLA_VNNI_INLINE static Floats NoDistance() { return _mm256_setzero_ps(); }
   ONCILLA_VNNI_INLINE static Bytes ToBytes(const Bytes* y, bool is_signed) {
     const Bytes low = _mm256_packs_epi32(y[0], y[1]), high = _mm256_packs_epi32(y[2], y[3]);
     return is_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
   }
 };
 
+// Requantises the sums of `count` channels by the rule of fixed point itself.
+__attribute__((noinline)) void RequantizeExactly(const QuadRow& row, int64_t place, int64_t count,
+                                                 int32_t* sums) {
+  for (int64_t i = 0; i < count; ++i) {
+    sums[i] = MultiplyFixed(sums[i], row.multipliers[place + i], row.shifts[place + i]);
+  }
+}
+
+// The sums of a pixel as bytes.
+template <class V, bool kFixed>
+ONCILLA_VNNI_INLINE typename V::Bytes Requantized(const QuadRow& row, int64_t place,
+                                                  typename V::Bytes* sum) {
+  constexpr int64_t kStep = V::kChannels / 4;
+  typename V::Bytes y[4];
+  if constexpr (!kFixed) {
+    ONCILLA_UNROLL for (int q = 0; q < 4; ++q) {
+      y[q] = V::Requantize(sum[q], row, row.scales + place + q * kStep);
+    }
+  } else {
+    auto off = V::NoDistance();
+    ONCILLA_UNROLL for (int q = 0; q < 4; ++q) {
+      y[q] = V::RequantizeFixed(sum[q], row.scales + place + q * kStep,
+                                row.halves + place + q * kStep, off);
+    }
+    if (!V::Certain(off)) [[unlikely]] {
+      alignas(64) int32_t sums[V::kChannels];
+      ONCILLA_UNROLL for (int q = 0; q < 4; ++q) V::Store(sums + q * kStep, sum[q]);
+      RequantizeExactly(row, place, V::kChannels, sums);
+      ONCILLA_UNROLL for (int q = 0; q < 4; ++q) y[q] = V::Load(sums + q * kStep);
+    }
+    ONCILLA_UNROLL for (int q = 0; q < 4; ++q) y[q] = V::Bounded(y[q], row);
+  }
+  return V::ToBytes(y, row.y_signed);
+}
+
 // Computes the block of channels at `place` for all pixels of the row.
-template <class V>
+template <class V, bool kFixed>
 ONCILLA_VNNI void RunBlock(const QuadRow& row, const QuadBlock& block, int64_t place) {
   using Bytes = typename V::Bytes;
   constexpr int64_t kStep = V::kChannels / 4, kColumn = V::kChannels * kQuadLines;
@@ -147,7 +235,6 @@ ONCILLA_VNNI void RunBlock(const QuadRow& row, const QuadBlock& block, int64_t p
   const int32_t flip = row.is_signed ? static_cast<int32_t>(0x80808080) : 0;
   const std::byte* weights = row.weights + place * kQuadWidth * kQuadLines;
   const int32_t* terms = row.terms + place;
-  const float* scales = row.scales + place;
   const std::byte* outside = row.outside + block.first;
   // Lines outside the input point at the pixel of zero points and do not advance.
   const std::byte* lines[kQuadLines];
@@ -179,9 +266,8 @@ ONCILLA_VNNI void RunBlock(const QuadRow& row, const QuadBlock& block, int64_t p
       sum[q] = V::MultiplyAdd(sum[q], x0[q], w);
       sum[q] = V::MultiplyAdd(sum[q], x1[q], w + kColumn);
       sum[q] = V::MultiplyAdd(sum[q], x2[q], w + 2 * kColumn);
-      sum[q] = V::Requantize(sum[q], row, scales + q * kStep);
     }
-    V::StoreSome(y, mask, V::ToBytes(sum, row.y_signed));
+    V::StoreSome(y, mask, Requantized<V, kFixed>(row, place, sum));
     ONCILLA_UNROLL for (int q = 0; q < 4; ++q) {
       x0[q] = row.stride == 1 ? x1[q] : x2[q];
       x1[q] = x2[q];
@@ -189,16 +275,22 @@ ONCILLA_VNNI void RunBlock(const QuadRow& row, const QuadBlock& block, int64_t p
   }
 }
 
-ONCILLA_VNNI void RunRow(const QuadRow& row) {
+template <bool kFixed>
+ONCILLA_VNNI void RunRowBy(const QuadRow& row) {
   for (int64_t at = 0; at < row.channels;) {
     const QuadBlock block = QuadBlockAt(at, row.channels);
     if (block.width == 64) {
-      RunBlock<Vectors512>(row, block, at);
+      RunBlock<Vectors512, kFixed>(row, block, at);
     } else {
-      RunBlock<Vectors256>(row, block, at);
+      RunBlock<Vectors256, kFixed>(row, block, at);
     }
     at += block.width;
   }
+}
+
+void RunRow(const QuadRow& row) {
+  if (row.halves != nullptr) return RunRowBy<true>(row);
+  RunRowBy<false>(row);
 }
 
 }  // namespace

@@ -46,6 +46,9 @@ struct QuadRow {
   // In the packed order of channels: terms added to sums of x as u8 (i8 plus 128), and factors.
   const int32_t* terms = nullptr;
   const float* scales = nullptr;
+  // The rule of fixed point, as QuadEnd of quad_sums.h has it; null: the rule of floats.
+  const float* halves = nullptr;
+  const int32_t *multipliers = nullptr, *shifts = nullptr;
   float least = 0, most = 0;  // before the zero point is added
   int32_t zero = 0;
   bool y_signed = false;

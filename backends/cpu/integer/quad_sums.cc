@@ -3,7 +3,9 @@
 #include "backends/cpu/integer/quad_sums.h"
 
 #include "backends/cpu/instruction_set.h"
+#include "backends/cpu/integer/fixed_in_floats.h"
 #include "backends/cpu/unroll.h"
+#include "engine/ops/nn/integer.h"
 #include "hwy/targets.h"
 
 #if HWY_ARCH_X86
@@ -34,7 +36,8 @@ constexpr int64_t kPrefetchBytes = 4096;
 
 using QuadTile = void (*)(const std::byte*, int64_t, int64_t, const std::byte*, int32_t*);
 
-#define ONCILLA_AVX512_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+#define ONCILLA_AVX512_VNNI \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")))
 
 // Computes the sums of a tile in `sum`, which stays in registers.
 template <int kRows>
@@ -75,10 +78,12 @@ ONCILLA_AVX512_VNNI void Sums512(const std::byte* x, int64_t step, int64_t steps
   }
 }
 
-// Converts a tile's sums to bytes. Bytes are computed as unsigned ones; `flip` makes them signed.
+// Converts a tile's sums to bytes, by the rule of floats or of fixed point. Bytes are computed as
+// unsigned ones; `flip` makes them signed.
+template <bool kFixed>
 struct End512 {
   __m512i terms[2];
-  __m512 scales[2], most;
+  __m512 scales[2], halves[2], most;
   __m512i zero, least_byte, most_byte, flip, order;
   __mmask32 stored;
 
@@ -88,7 +93,12 @@ struct End512 {
     terms[1] = _mm512_loadu_si512(end.terms + 16);
     scales[0] = _mm512_loadu_ps(end.scales);
     scales[1] = _mm512_loadu_ps(end.scales + 16);
-    most = _mm512_set1_ps(end.most);
+    if constexpr (kFixed) {
+      halves[0] = _mm512_loadu_ps(end.halves);
+      halves[1] = _mm512_loadu_ps(end.halves + 16);
+    } else {
+      most = _mm512_set1_ps(end.most);
+    }
     zero = _mm512_set1_epi16(static_cast<int16_t>(end.zero + moved));
     least_byte = _mm512_set1_epi8(static_cast<char>(end.least_byte + moved));
     most_byte = _mm512_set1_epi8(static_cast<char>(end.most_byte + moved));
@@ -98,31 +108,60 @@ struct End512 {
     stored = end.columns >= 32 ? ~__mmask32{0} : (__mmask32{1} << end.columns) - 1;
   }
 
+  // Half a row of sums as integers. `off` becomes the largest distance of a result from its
+  // integer, for the rule of fixed point.
+  template <int kHalf>
+  ONCILLA_AVX512_VNNI inline __attribute__((always_inline)) __m512i Integers(const int32_t* sums,
+                                                                             __m512& off) const {
+    const __m512i sum = _mm512_add_epi32(_mm512_loadu_si512(sums + 16 * kHalf), terms[kHalf]);
+    const __m512 value = _mm512_cvtepi32_ps(sum);
+    if constexpr (kFixed) {
+      const __m512i sign =
+          _mm512_and_si512(_mm512_castps_si512(value), _mm512_set1_epi32(INT32_MIN));
+      const __m512 half =
+          _mm512_castsi512_ps(_mm512_or_si512(sign, _mm512_castps_si512(halves[kHalf])));
+      const __m512 moved = _mm512_fmadd_ps(value, scales[kHalf], half);
+      const __m512i nearest = _mm512_cvtps_epi32(moved);
+      constexpr int kLargestSize = 11;
+      off = _mm512_range_ps(off, _mm512_sub_ps(moved, _mm512_cvtepi32_ps(nearest)), kLargestSize);
+      return nearest;
+    } else {
+      // Rounds to the nearest integer, ties to even. Numbers below all integers become the lowest
+      // one.
+      return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_mul_ps(value, scales[kHalf]), most));
+    }
+  }
+
   // A row of sums as 16-bit numbers including the zero point, clipped to their range. Each 128 bits
   // hold four columns of the first vector and four of the second.
-  ONCILLA_AVX512_VNNI inline __attribute__((always_inline)) __m512i Row(const int32_t* sums) const {
-    const __m512 low = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_loadu_si512(sums), terms[0]));
-    const __m512 high =
-        _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_loadu_si512(sums + 16), terms[1]));
-    // Rounds to the nearest integer, ties to even. Numbers below all integers become the lowest
-    // one.
-    const __m512i low_int = _mm512_cvtps_epi32(_mm512_min_ps(_mm512_mul_ps(low, scales[0]), most));
-    const __m512i high_int =
-        _mm512_cvtps_epi32(_mm512_min_ps(_mm512_mul_ps(high, scales[1]), most));
-    return _mm512_adds_epi16(_mm512_packs_epi32(low_int, high_int), zero);
+  ONCILLA_AVX512_VNNI inline __attribute__((always_inline)) __m512i Row(const int32_t* sums,
+                                                                        __m512& off) const {
+    const __m512i low = Integers<0>(sums, off), high = Integers<1>(sums, off);
+    return _mm512_adds_epi16(_mm512_packs_epi32(low, high), zero);
   }
 };
 
+// A row by the rule of fixed point itself.
+__attribute__((noinline)) void StoreFixedRow(const int32_t* sums, const QuadEnd& end,
+                                             std::byte* y) {
+  for (int c = 0; c < std::min(end.columns, 32); ++c) {
+    const auto sum =
+        static_cast<int32_t>(static_cast<uint32_t>(sums[c]) + static_cast<uint32_t>(end.terms[c]));
+    const int64_t value = int64_t{MultiplyFixed(sum, end.multipliers[c], end.shifts[c])} + end.zero;
+    y[c] = static_cast<std::byte>(std::clamp<int64_t>(value, end.least_byte, end.most_byte));
+  }
+}
+
 // Stores rows kRow and kRow + 1, since four vectors of sums give one of bytes, and then the rows
 // after them.
-template <int kRow, int kRows>
-ONCILLA_AVX512_VNNI inline __attribute__((always_inline)) void StoreRows512(const int32_t* sums,
-                                                                            const End512& end,
-                                                                            std::byte* y,
-                                                                            int64_t y_step) {
+template <int kRow, int kRows, bool kFixed>
+ONCILLA_AVX512_VNNI inline __attribute__((always_inline)) void StoreRows512(
+    const int32_t* sums, const End512<kFixed>& end, const QuadEnd& given, std::byte* y,
+    int64_t y_step) {
   constexpr int kNext = kRow + 1 < kRows ? kRow + 1 : kRow;
-  const __m512i first = end.Row(sums + kRow * 32);
-  const __m512i second = end.Row(sums + kNext * 32);
+  __m512 off = _mm512_setzero_ps();
+  const __m512i first = end.Row(sums + kRow * 32, off);
+  const __m512i second = end.Row(sums + kNext * 32, off);
   __m512i bytes = _mm512_packus_epi16(first, second);
   bytes = _mm512_max_epu8(_mm512_min_epu8(bytes, end.most_byte), end.least_byte);
   bytes = _mm512_permutexvar_epi32(end.order, _mm512_xor_si512(bytes, end.flip));
@@ -130,7 +169,15 @@ ONCILLA_AVX512_VNNI inline __attribute__((always_inline)) void StoreRows512(cons
   if constexpr (kNext != kRow) {
     _mm256_mask_storeu_epi8(y + kNext * y_step, end.stored, _mm512_extracti64x4_epi64(bytes, 1));
   }
-  if constexpr (kRow + 2 < kRows) StoreRows512<kRow + 2, kRows>(sums, end, y, y_step);
+  if constexpr (kFixed) {
+    if (_mm512_cmp_ps_mask(off, _mm512_set1_ps(kCertain), _CMP_GE_OQ) != 0) [[unlikely]] {
+      StoreFixedRow(sums + kRow * 32, given, y + kRow * y_step);
+      if constexpr (kNext != kRow) StoreFixedRow(sums + kNext * 32, given, y + kNext * y_step);
+    }
+  }
+  if constexpr (kRow + 2 < kRows) {
+    StoreRows512<kRow + 2, kRows>(sums, end, given, y, y_step);
+  }
 }
 
 template <int kRows>
@@ -141,7 +188,11 @@ ONCILLA_AVX512_VNNI void Bytes512(const std::byte* x, int64_t step, int64_t step
   // directly, compilers would keep them in memory from step to step.
   alignas(64) int32_t sums[kRows * 32];
   Sums512<kRows>(x, step, steps, w, sums);
-  StoreRows512<0, kRows>(sums, End512(end), y, y_step);
+  if (end.halves != nullptr) {
+    StoreRows512<0, kRows>(sums, End512<true>(end), end, y, y_step);
+  } else {
+    StoreRows512<0, kRows>(sums, End512<false>(end), end, y, y_step);
+  }
 }
 
 template <int kRows>

@@ -3,6 +3,7 @@
 // support them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,16 +14,33 @@ namespace oncilla::cpu {
 using QuadSumsFunction = void (*)(int rows, const std::byte* x, int64_t step, int64_t steps,
                                   const std::byte* w, int32_t* sums);
 
-// The parameters for converting the sums of a tile to bytes: the float rule of requantize.h.
+// The parameters for converting the sums of a tile to bytes, by a rule of requantize.h. Those of
+// columns are a panel's.
 struct QuadEnd {
-  const int32_t* terms = nullptr;  // a panel's, added to the sums
-  const float* scales = nullptr;   // a panel's, finite
-  float most = 0;                  // the upper bound of a result before the zero point is added
+  const int32_t* terms = nullptr;  // added to the sums
+  const float* scales = nullptr;   // finite
+  // The rule of fixed point in floats (fixed_in_floats.h), and in integers where these are not
+  // certain; null: the rule of floats.
+  const float* halves = nullptr;
+  const int32_t *multipliers = nullptr, *shifts = nullptr;
+  float most = 0;  // the upper bound of a result before the zero point is added
   int16_t zero = 0;
   // The bounds of a result.
   int16_t least_byte = 0, most_byte = 0;
   bool is_signed = false;
   int columns = 0;  // of the panel, that are stored
+
+  // Moves to the panel that begins at column `first` of n.
+  void MoveTo(int64_t first, int64_t n, int64_t panel) {
+    terms += first;
+    scales += first;
+    if (halves != nullptr) {
+      halves += first;
+      multipliers += first;
+      shifts += first;
+    }
+    columns = static_cast<int>(std::min(panel, n - first));
+  }
 };
 // The same sums as bytes, row r at y + r * y_step.
 using QuadBytesFunction = void (*)(int rows, const std::byte* x, int64_t step, int64_t steps,

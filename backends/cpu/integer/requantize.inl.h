@@ -8,6 +8,7 @@
 
 #include <cstring>
 
+#include "backends/cpu/integer/fixed_in_floats.h"
 #include "backends/cpu/integer/requantize.h"
 #include "backends/cpu/vector.inl.h"
 
@@ -106,6 +107,9 @@ struct RuleLanes<false> {
 template <>
 struct RuleLanes<true> {
   IntVector multiplier, shift, least, most, zero;
+  // Where results are bytes and all factors permit it, the rule in floats (fixed_in_floats.h).
+  bool floats;
+  Vector scale, half;
 
   HWY_INLINE RuleLanes(const RequantizeRule& rule, int64_t place) {
     constexpr Ints d;
@@ -115,10 +119,30 @@ struct RuleLanes<true> {
     least = hn::Set(d, rule.least);
     most = hn::Set(d, rule.most);
     zero = hn::Set(d, rule.zero);
+    const auto possible = hn::Min(hn::Max(shift, hn::Set(d, -30)), hn::Set(d, -1));
+    const auto fits =
+        hn::And(hn::Eq(hn::Max(multiplier, hn::Zero(d)), multiplier), hn::Eq(possible, shift));
+    floats = BitsOf(rule.to) == 8 && hn::AllTrue(d, fits);
+    // 2^(shift - 31) and 2^(shift - 1), by their exponents.
+    const auto power = [&](int32_t plus) HWY_ATTR {
+      return hn::BitCast(Floats(), hn::ShiftLeft<23>(hn::Add(shift, hn::Set(d, 127 + plus))));
+    };
+    scale = hn::Mul(hn::ConvertTo(Floats(), multiplier), power(-31));
+    half = power(-1);
+  }
+  HWY_INLINE IntVector Bounded(IntVector y) const {
+    return hn::Add(hn::Min(hn::Max(y, least), most), zero);
   }
   HWY_INLINE IntVector operator()(IntVector x) const {
-    const auto y = MultiplyFixedLanes(x, multiplier, shift);
-    return hn::Add(hn::Min(hn::Max(y, least), most), zero);
+    if (HWY_LIKELY(floats)) {
+      constexpr Floats d;
+      const auto value = hn::ConvertTo(d, x);
+      const auto moved = hn::MulAdd(value, scale, hn::CopySignToAbs(half, value));
+      const auto nearest = hn::NearestInt(moved);
+      const auto off = hn::Abs(hn::Sub(moved, hn::ConvertTo(d, nearest)));
+      if (HWY_LIKELY(hn::AllTrue(d, hn::Lt(off, hn::Set(d, kCertain))))) return Bounded(nearest);
+    }
+    return Bounded(MultiplyFixedLanes(x, multiplier, shift));
   }
 };
 

@@ -9,9 +9,9 @@
 // dropped if the lowest integer represents zero.
 #include <cmath>
 
+#include "engine/passes/integers/byte_expression.h"
 #include "engine/passes/integers/quantised.h"
 #include "engine/passes/pass.h"
-#include "engine/tensor/scalar.h"
 
 namespace oncilla {
 namespace {
@@ -54,18 +54,18 @@ class ByteArithmetic {
         return Status();
       }
     }
-    ONCILLA_ASSIGN(ValueId y, add != nullptr ? Sum(*a, *b, *to) : Product(*a, *b, *to));
+    ByteExpression bytes(patch_, from_);
+    ONCILLA_ASSIGN(ValueId y,
+                   add != nullptr ? Sum(bytes, *a, *b, *to) : Product(bytes, *a, *b, *to));
     if (y == kNoValue) return Status();
-    ONCILLA_ASSIGN(y, patch_.Add("Round", {}, {y}, from_));
-    const std::vector<ValueId> bounded = {y, Number(static_cast<float>(limits.least)),
-                                          Number(static_cast<float>(limits.most))};
-    ONCILLA_ASSIGN(y, patch_.Add("Clip", {}, bounded, from_));
-    ONCILLA_ASSIGN(y, patch_.Add("Cast", {{"to", to->dtype}}, {y}, from_));
+    ONCILLA_ASSIGN(y, bytes.Bytes(y, to->dtype, static_cast<float>(limits.least),
+                                  static_cast<float>(limits.most)));
     return patch_.Replace(quantize.outputs[0], y);
   }
 
   // Returns kNoValue if a factor is not finite.
-  Result<ValueId> Sum(const Dequantised& a, const Dequantised& b, const LinearParameters& to) {
+  static Result<ValueId> Sum(ByteExpression& bytes, const Dequantised& a, const Dequantised& b,
+                             const LinearParameters& to) {
     const float a_factor = a.parameters.scales[0] / to.scales[0];
     const float b_factor = b.parameters.scales[0] / to.scales[0];
     const float b_offset = b_factor * Zero(b.parameters);
@@ -73,34 +73,18 @@ class ByteArithmetic {
     if (!std::isfinite(a_factor) || !std::isfinite(b_factor) || !std::isfinite(offset)) {
       return kNoValue;
     }
-    ONCILLA_ASSIGN(const ValueId x, Real(a.integers));
-    ONCILLA_ASSIGN(const ValueId y, Real(b.integers));
-    ONCILLA_ASSIGN(const ValueId inner,
-                   patch_.Add("Fma", {}, {y, Number(b_factor), Number(offset)}, from_));
-    return patch_.Add("Fma", {}, {x, Number(a_factor), inner}, from_);
+    return bytes.Sum(a.integers, a_factor, b.integers, b_factor, offset);
   }
 
-  Result<ValueId> Product(const Dequantised& a, const Dequantised& b, const LinearParameters& to) {
+  static Result<ValueId> Product(ByteExpression& bytes, const Dequantised& a, const Dequantised& b,
+                                 const LinearParameters& to) {
     const float factor = a.parameters.scales[0] * b.parameters.scales[0] / to.scales[0];
     if (!std::isfinite(factor)) return kNoValue;
-    ONCILLA_ASSIGN(const ValueId x, Raised(a));
-    ONCILLA_ASSIGN(const ValueId y, Raised(b));
-    ONCILLA_ASSIGN(ValueId product, patch_.Add("Mul", {}, {x, y}, from_));
-    ONCILLA_ASSIGN(product, patch_.Add("Mul", {}, {product, Number(factor)}, from_));
-    if (to.zeros[0] == 0) return product;
-    return patch_.Add("Add", {}, {product, Number(Zero(to))}, from_);
+    return bytes.Product(a.integers, Zero(a.parameters), b.integers, Zero(b.parameters), factor,
+                         Zero(to));
   }
 
-  Result<ValueId> Real(ValueId integers) {
-    return patch_.Add("Cast", {{"to", DType::kF32}}, {integers}, from_);
-  }
-  Result<ValueId> Raised(const Dequantised& x) {
-    ONCILLA_ASSIGN(const ValueId real, Real(x.integers));
-    if (x.parameters.zeros[0] == 0) return real;
-    return patch_.Add("Sub", {}, {real, Number(Zero(x.parameters))}, from_);
-  }
   static float Zero(const LinearParameters& p) { return static_cast<float>(p.zeros[0]); }
-  ValueId Number(float value) { return patch_.AddConstant(Tensor::Scalar(value)); }
 
   const Graph& graph_;
   const Uses uses_;

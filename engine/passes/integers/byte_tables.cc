@@ -20,16 +20,19 @@ class TableMaker {
   Status Run() {
     for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.node(NodeId{n});
-      if (node.op->name == "QuantizeLinear" || MakesBytes(node)) ONCILLA_TRY(Look(NodeId{n}));
+      if (MakesBytes(node)) ONCILLA_TRY(Look(NodeId{n}));
     }
     return Status();
   }
 
  private:
-  // Whether the node converts numbers to bytes: a QuantizeLinear, or the nodes that
-  // byte_arithmetic.cc writes in its place.
+  // Whether the node converts numbers to bytes: a QuantizeLinear, the nodes that byte_arithmetic.cc
+  // writes in its place, or a Requantize.
   bool MakesBytes(const Node& node) const {
-    if (node.op->name != "Cast" || ProducerIf(graph_, node.inputs[0], "Clip") == nullptr) {
+    if (node.op->name == "QuantizeLinear") return true;
+    const bool requantize = node.op->name == "Requantize";
+    if (!requantize && node.op->name != "Cast") return false;
+    if (!requantize && ProducerIf(graph_, node.inputs[0], "Clip") == nullptr) {
       return false;
     }
     const DType dtype = graph_.fact(node.outputs[0]).dtype;
@@ -41,7 +44,9 @@ class TableMaker {
       const auto parameters = ParametersOf(graph_, node);
       return parameters && parameters->single();
     }
-    if (node.op->elementwise == nullptr || node.op->traits.is_random) return false;
+    if (node.op->name == "ByteTable") return graph_.value(node.inputs[1]).is_constant();
+    const bool one_by_one = node.op->elementwise != nullptr || node.op->name == "Requantize";
+    if (!one_by_one || node.op->traits.is_random) return false;
     // A constant with several elements would make a result depend on its position.
     for (const ValueId id : node.inputs) {
       if (id == kNoValue || !graph_.value(id).is_constant()) continue;

@@ -9,6 +9,9 @@
 #include <random>
 #include <vector>
 
+#include "backends/cpu/integer/fixed_in_floats.h"
+#include "engine/ops/nn/integer.h"
+
 namespace oncilla::cpu {
 namespace {
 
@@ -50,8 +53,12 @@ struct Tile {
   }
 };
 
-// What RequantizeAttrs says, in floats.
+// What RequantizeAttrs says, in floats or in fixed point.
 int Expected(const Tile& tile, const QuadEnd& end, int row, int column) {
+  if (end.halves != nullptr) {
+    const int y = MultiplyFixed(tile.Sum(row, column), end.multipliers[column], end.shifts[column]);
+    return std::clamp<int>(y + end.zero, end.least_byte, end.most_byte);
+  }
   const float least = static_cast<float>(end.least_byte - end.zero);
   const float real =
       static_cast<float>(tile.Sum(row, column)) * tile.scales[static_cast<size_t>(column)];
@@ -78,6 +85,14 @@ void IsAsExpected(const Tile& tile, const QuadEnd& end) {
   }
 }
 
+void SetRange(QuadEnd& end, int zero, int least, int most, bool is_signed) {
+  end.zero = static_cast<int16_t>(zero);
+  end.least_byte = static_cast<int16_t>(least);
+  end.most_byte = static_cast<int16_t>(most);
+  end.most = static_cast<float>(most - zero);
+  end.is_signed = is_signed;
+}
+
 TEST(QuadSums, BecomeBytesAsTheRuleSays) {
   const QuadSums& quads = QuadSumsHere();
   if (quads.run_to_bytes == nullptr) GTEST_SKIP() << "this processor has no such instructions";
@@ -90,26 +105,69 @@ TEST(QuadSums, BecomeBytesAsTheRuleSays) {
       end.scales = tile.scales.data();
       end.columns = columns;
       for (const int zero : {0, 17, 255}) {
-        end = {end.terms,
-               end.scales,
-               static_cast<float>(255 - zero),
-               static_cast<int16_t>(zero),
-               0,
-               255,
-               false,
-               columns};
+        SetRange(end, zero, 0, 255, false);
         IsAsExpected(tile, end);
       }
       for (const int zero : {-128, 0, 5}) {
-        end = {end.terms,
-               end.scales,
-               static_cast<float>(100 - zero),
-               static_cast<int16_t>(zero),
-               -30,
-               100,
-               true,
-               columns};
+        SetRange(end, zero, -30, 100, true);
         IsAsExpected(tile, end);
+      }
+    }
+  }
+}
+
+// Multipliers of a half make every second or fourth result a tie.
+TEST(QuadSums, BecomeBytesByTheRuleOfFixedPoint) {
+  const QuadSums& quads = QuadSumsHere();
+  if (quads.run_to_bytes == nullptr) GTEST_SKIP() << "this processor has no such instructions";
+  std::mt19937 rng(4);
+  for (int rows = 1; rows <= quads.rows; ++rows) {
+    for (const int columns : {quads.panel, quads.panel - 7, 4}) {
+      const Tile tile(rows, quads.panel, columns, rng);
+      std::vector<int32_t> multipliers, shifts;
+      std::vector<float> scales, halves;
+      for (int c = 0; c < quads.panel; ++c) {
+        multipliers.push_back(c % 3 == 0 ? 1 << 30
+                                         : static_cast<int32_t>((1u << 30) + rng() % (1u << 30)));
+        shifts.push_back(-1 - static_cast<int32_t>(rng() % (c % 3 == 0 ? 3 : 14)));
+        const FixedFloats floats = FloatsOfFixed(multipliers.back(), shifts.back());
+        scales.push_back(floats.scale);
+        halves.push_back(floats.half);
+      }
+      QuadEnd end;
+      end.terms = tile.terms.data();
+      end.scales = scales.data();
+      end.halves = halves.data();
+      end.multipliers = multipliers.data();
+      end.shifts = shifts.data();
+      end.columns = columns;
+      SetRange(end, 17, 0, 255, false);
+      IsAsExpected(tile, end);
+      SetRange(end, -5, -100, 127, true);
+      IsAsExpected(tile, end);
+    }
+  }
+}
+
+// Every sum around each of a multiplier's thresholds, and the largest sums.
+TEST(FixedInFloats, IsCertainWhereItDiffers) {
+  std::mt19937 rng(5);
+  for (int round = 0; round < 3000; ++round) {
+    const auto multiplier = static_cast<int32_t>((1u << 30) + rng() % (1u << 30));
+    const auto shift = static_cast<int32_t>(-1 - static_cast<int32_t>(rng() % 16));
+    const FixedFloats floats = FloatsOfFixed(multiplier, shift);
+    const double factor = std::ldexp(static_cast<double>(multiplier), shift - 31);
+    for (int result = -256; result < 256; ++result) {
+      const auto threshold = static_cast<int64_t>((result + 0.5) / factor);
+      for (int64_t x = threshold - 2; x <= threshold + 2; ++x) {
+        if (x != static_cast<int32_t>(x)) continue;
+        const auto value = static_cast<float>(x);
+        const float moved = value * floats.scale + std::copysign(floats.half, value);
+        const float nearest = std::nearbyint(moved);
+        if (std::abs(moved - nearest) >= kCertain) continue;
+        ASSERT_EQ(static_cast<int32_t>(nearest),
+                  MultiplyFixed(static_cast<int32_t>(x), multiplier, shift))
+            << x << " by " << multiplier << " and " << shift;
       }
     }
   }

@@ -2,6 +2,8 @@
 // both compute the same. Scales are powers of two, so that real numbers are exact too.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "engine/graph/print.h"
 #include "engine/passes/integers/quantised.h"
 #include "tests/unit/support/graph_text.h"
@@ -16,7 +18,8 @@ const Pass kProducts{"integer products", &IntegerProducts}, kMoves{"move integer
     kTransposes{"move transposes", &MoveTransposes}, kFold{"fold constants", &FoldConstants},
     kSimplify{"simplify", &Simplify}, kFuse{"fuse elementwise", &FuseElementwise},
     kFuseRequantize{"fuse requantize", &FuseRequantize}, kRound{"round pools", &RoundPools},
-    kBytes{"add and multiply bytes", &AddAndMultiplyBytes};
+    kBytes{"add and multiply bytes", &AddAndMultiplyBytes},
+    kFixed{"fixed arithmetic", &FixedArithmetic};
 
 std::string Ops(const Graph& graph) {
   std::string out;
@@ -268,6 +271,77 @@ TEST(AddAndMultiplyBytes, SumsAndProductsOfBytes) {
     EXPECT_EQ(CountOps(after, "Fma"), from_zero ? 4 : 2) << Print(after);
     EXPECT_EQ(CountOps(after, "Relu"), from_zero ? 0 : 1);
   }
+}
+
+// A Requantize by fixed point, as TFLite's importer writes it.
+ValueId Fixed(QuantisedText& t, ValueId x, double factor, DType to, int zero, int x_zero,
+              int left) {
+  int shift = 0;
+  const auto multiplier =
+      static_cast<int32_t>(std::lround(std::frexp(factor, &shift) * (1u << 31)));
+  const ValueId point = to == DType::kI32 ? t.Constant<int32_t>(to, {}, {zero})
+                        : to == DType::kI8
+                            ? t.Constant<int8_t>(to, {}, {static_cast<int8_t>(zero)})
+                            : t.Constant<uint8_t>(to, {}, {static_cast<uint8_t>(zero)});
+  return t.Add("Requantize",
+               {x, t.Constant<int32_t>(DType::kI32, {}, {multiplier}), point,
+                t.Constant<int32_t>(DType::kI32, {}, {shift})},
+               {{"mode", std::string("fixed")},
+                {"to", to},
+                {"x_zero", int64_t{x_zero}},
+                {"left_shift", int64_t{left}}});
+}
+// The sum of all pairs of bytes, with these scales in units of the result's.
+ValueId FixedSum(QuantisedText& t, std::string_view op, DType dtype, double a_scale, double b_scale,
+                 int zero) {
+  std::vector<uint8_t> codes;
+  for (int i = 0; i < 256; ++i) codes.push_back(static_cast<uint8_t>(i));
+  const double twice = 2 * std::max(a_scale, b_scale);
+  const ValueId a =
+      Fixed(t, t.Constant(dtype, {256, 1}, codes), a_scale / twice, DType::kI32, 0, 7, 20);
+  const ValueId b =
+      Fixed(t, t.Constant(dtype, {1, 256}, codes), b_scale / twice, DType::kI32, 0, -9, 20);
+  return Fixed(t, t.Add(op, {a, b}), twice / (1 << 20), dtype, zero, 0, 0);
+}
+
+TEST(FixedArithmetic, AllPairsOfBytesStayAsTheyAre) {
+  QuantisedText t;
+  int sums = 0;
+  for (const auto& [a, b] :
+       {std::pair{0.73137085, 0.41421356}, {0.05176381, 0.99313727}, {1.12837917, 0.37712389}}) {
+    for (const DType dtype : {DType::kI8, DType::kU8}) {
+      for (const char* op : {"Add", "Sub"}) {
+        t.Output(StrCat("y", sums++),
+                 FixedSum(t, op, dtype, a, b, dtype == DType::kI8 ? -28 : 101));
+      }
+    }
+  }
+  const Graph after = RunAndCompare(t.graph(), std::vector{kFixed}, 0);
+  EXPECT_EQ(CountOps(after, "Fma"), 2 * sums) << Print(after);
+  EXPECT_EQ(CountOps(after, "Requantize"), 0);
+}
+
+TEST(FixedArithmetic, FrequentTiesStay) {
+  QuantisedText t;
+  t.Output("y", FixedSum(t, "Add", DType::kI8, 0.5, 0.25, 3));
+  const Graph after = RunAndCompare(t.graph(), std::vector{kFixed}, 0);
+  EXPECT_EQ(CountOps(after, "Requantize"), 3) << Print(after);
+}
+
+TEST(ByteTables, FixedPointOfAByteAndItsFunctionIsATable) {
+  QuantisedText t;
+  const ValueId x = t.Quantise(t.Input("x", Shape{3, 5}), kX);
+  std::vector<uint8_t> squares;
+  for (int i = 0; i < 256; ++i) squares.push_back(static_cast<uint8_t>(i * i / 256));
+  const ValueId table = t.Add("ByteTable", {x, t.Constant(DType::kU8, {256}, squares)});
+  const auto moved = [&](ValueId of, int zero) {
+    return t.Add("Sub", {t.Add("Cast", {of}, {{"to", DType::kI32}}),
+                         t.Constant<int32_t>(DType::kI32, {}, {zero})});
+  };
+  const ValueId product = t.Add("Mul", {moved(x, 90), moved(table, 17)});
+  t.Output("y", t.Dequantise(Fixed(t, product, 0.0061, DType::kU8, 100, 0, 0), kX));
+  const Graph after = RunAndCompare(t.graph(), std::vector{kTables}, 0);
+  EXPECT_EQ(Ops(after), "QuantizeLinear ByteTable DequantizeLinear") << Print(after);
 }
 
 TEST(AddAndMultiplyBytes, WhatOthersReadOrIsOfOtherTypesStays) {
