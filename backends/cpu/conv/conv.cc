@@ -285,6 +285,18 @@ bool GivesFewOutputs(const ConvAttrs& attrs, const TensorDesc& filter) {
   return windows.ok() && HasFewOutputs(filter.shape, *windows, attrs.groups);
 }
 
+// Where rows have one pixel, the pixels of a column lie as those of a row would. As a row, the
+// windows of neighbours share what they read.
+WindowGeometry WithRows(WindowGeometry g) {
+  const auto single = [](const WindowAxis& a) {
+    return a.in == 1 && a.out == 1 && a.kernel == 1 && a.pad_begin == 0;
+  };
+  for (int moved = 0; moved < 2 && single(g.axis[2]); ++moved) {
+    g.axis = {WindowAxis(), g.axis[0], g.axis[1]};
+  }
+  return g;
+}
+
 template <class T, class Packed>
 Result<std::unique_ptr<CpuKernel>> MakeConvOf(const NodeView& node, const ConvAttrs& attrs,
                                               Activation activation) {
@@ -308,7 +320,7 @@ Result<std::unique_ptr<CpuKernel>> MakeConvOf(const NodeView& node, const ConvAt
     }
   }
   return std::unique_ptr<CpuKernel>(
-      std::make_unique<ProductConv<T, Packed>>(node, g, activation, packed));
+      std::make_unique<ProductConv<T, Packed>>(node, WithRows(g), activation, packed));
 }
 
 }  // namespace
