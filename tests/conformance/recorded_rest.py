@@ -296,6 +296,53 @@ def compressed():
     Case("compress_square_rows", "Compress", {"x": x, "condition": np.array([[True], [False], [True]])}, axis=0)
 
 
+def transforms():
+    """Transforms so long that they take two steps: of one side and both, real and complex, and back."""
+    n = Numbers("transforms")
+
+    def dft(name, x, axis, by, length=None, **attrs):
+        whole = x[..., 0].astype(np.float64) + (1j * x[..., 1] if x.shape[-1] == 2 else 0)
+        y = by(whole, length, axis)
+        parts = [y.real, y.imag] if np.iscomplexobj(y) else [y]
+        given = {"x": x, "length": None if length is None else np.array(length), "axis": np.array(axis)}
+        # ONNX Runtime's are 1e-4 off.
+        Case(f"dft_long_{name}", "DFT", given, fixed=("length", "axis"), opset=20,
+             answers=[np.stack(parts, -1).astype(np.float32)], **attrs)
+
+    one_side = lambda x, length, axis: np.fft.rfft(x.real, length, axis)
+    dft("one_side", n.f(1, 1155, 1), 1, one_side, onesided=1)
+    dft("complex", n.f(1024, 2, 2), 0, np.fft.fft)
+    dft("inverse", n.f(2, 1200, 2), 1, np.fft.ifft, inverse=1)
+    dft("longer", n.f(2, 1100, 1), 1, np.fft.fft, 1296)
+    dft("back_to_real", n.f(1, 600, 2), 1, np.fft.irfft, 1024, inverse=1, onesided=1)
+    x, window = n.f(1, 1700, 1), n.f(1024)
+    frames = np.stack([x[0, at:at + 1024, 0] * window.astype(np.float64) for at in (0, 300, 600)])
+    bins = np.fft.rfft(frames)
+    Case("stft_long", "STFT", {"x": x, "step": np.array(300), "window": window}, fixed=("step",), opset=17,
+         answers=[np.stack([bins.real, bins.imag], -1)[None].astype(np.float32)])
+
+
+def carried_constants():
+    """A loop that carries its weights, which each round passes on, as tf2onnx writes variables."""
+    n = Numbers("carried_constants")
+    w, bias = np.round(n.f(5, 5) * 2) / 4, np.round(n.f(5) * 4) / 4
+    info = lambda name, kind, shape: helper.make_tensor_value_info(name, kind, shape)
+    real = TensorProto.FLOAT
+    nodes = [helper.make_node("MatMul", ["h_in", "w_in"], ["product"]), helper.make_node("Add", ["product", "b_in"], ["sum"]),
+             helper.make_node("Clip", ["sum", "least", "most"], ["h_out"]), helper.make_node("Identity", ["w_in"], ["w_out"]),
+             helper.make_node("Identity", ["b_in"], ["b_out"]), helper.make_node("Identity", ["go_in"], ["go_out"]), helper.make_node("Identity", ["h_out"], ["h_all"])]
+    body = helper.make_graph(
+        nodes, "body",
+        [info("i", TensorProto.INT64, []), info("go_in", TensorProto.BOOL, []), info("h_in", real, [2, 5]),
+         info("w_in", real, [5, 5]), info("b_in", real, [5])],
+        [info("go_out", TensorProto.BOOL, []), info("h_out", real, [2, 5]), info("w_out", real, [5, 5]),
+         info("b_out", real, [5]), info("h_all", real, [2, 5])],
+        [helper.make_tensor("least", real, [], [-4.0]), helper.make_tensor("most", real, [], [4.0])])
+    Case("loop_carries_constants", "Loop",
+         {"rounds": np.array(4), "go": np.array(True), "h": np.round(n.f(2, 5) * 4) / 4, "w": w, "b": bias},
+         fixed=("w", "b"), outputs=4, body=body)
+
+
 def stacked():
     x = Numbers("stacked").f(4, 3)
     for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"):
@@ -310,6 +357,6 @@ def stacked():
 if __name__ == "__main__":
     for each in (masked_pools, attention_lstms, four_bits, resizes, words, grams, byte_lstms,
                  separators, one_score, shared_branches, forests, far_taps, few_outputs, compressed,
-                 stacked):
+                 transforms, carried_constants, stacked):
         each()
     make_recorded.record(sys.argv[1:])

@@ -1,8 +1,9 @@
-// Fourier transforms as constant matrices, for transforms that are lowered to products: exact to
-// rounding, and fast enough for the few thousand points that models transform.
+// Fourier transforms as products with constant matrices. Long ones take two steps (Cooley and
+// Tukey's): of points = rows * columns points, first the columns are transformed, each by a matrix
+// that also has its twiddle factors, then the rows. So 4096 points take a sixteenth of the work.
 #pragma once
 
-#include "engine/tensor/tensor.h"
+#include "engine/import/lowering/lowering.h"
 
 namespace oncilla {
 
@@ -15,5 +16,15 @@ Tensor FourierMatrix(DType dtype, int64_t points, int64_t parts, int64_t bins, b
 
 // [points / 2 + 1, 2, points]: the contribution of each bin of a real signal to each of its points.
 Tensor RealInverseMatrix(DType dtype, int64_t points);
+
+// Transforms x [.., points * parts], whose rank is known, to [.., bins * 2]: the first `bins` bins
+// of the transform, or of the inverse one, which is divided by the number of points. The matrices
+// have the type of x, computed in `waves`.
+Result<ValueId> AddFourier(Lowering& b, ValueId x, int64_t points, int64_t parts, int64_t bins,
+                           bool inverse, DType waves, std::string_view role);
+
+// The inverse of one side: x [.., (points / 2 + 1) * 2] to [.., points] of a real signal.
+Result<ValueId> AddRealInverse(Lowering& b, ValueId x, int64_t points, DType waves,
+                               std::string_view role);
 
 }  // namespace oncilla

@@ -56,3 +56,8 @@ for k in (2, 3):
     lengths = lambda m, k=k: tf.concat([tf.fill([k - 1], 2), tf.reshape(tf.reduce_sum(tf.cast(m, tf.int32)), [1])], 0)
     case("RFFT%dD_kept" % k, lambda a, m, k=k, lengths=lengths: parts(getattr(raw, "RFFT%dD" % k)(input=a, fft_length=lengths(m))), f32(2, 3, 3, 5), np.array([1, 1, 0, 1, 1], bool))
     case("IRFFT%dD_kept" % k, lambda a, b, m, k=k, lengths=lengths: getattr(raw, "IRFFT%dD" % k)(input=C(a, b), fft_length=lengths(m)), f32(2, 3, 3, 4), f32(2, 3, 3, 4), np.array([1, 1, 0, 1, 1], bool))
+# Transforms of so many points that they take two steps.
+case("RFFT_long", lambda a: parts(raw.RFFT(input=a, fft_length=c([1056]))), f32(2, 1056))
+case("IRFFT_long", lambda a, b: raw.IRFFT(input=C(a, b), fft_length=c([1024])), f32(2, 513), f32(2, 513))
+case("FFT_long", lambda a, b: parts(raw.FFT(input=C(tf.reshape(a, [2, 1100]), tf.reshape(b, [2, 1100])))) + parts(raw.IFFT(input=C(tf.reshape(a, [2, 1100]), tf.reshape(b, [2, 1100])))), f32(2, 1100), f32(2, 1100))
+case("RFFT2D_long", lambda a: parts(raw.RFFT2D(input=a, fft_length=c([1024, 3]))), f32(2, 1024, 3))

@@ -48,7 +48,8 @@ Result<Values> LowerWindow(OnnxLowering& b) {
   return One(b.Cast(y, to, ""));
 }
 
-constexpr int64_t kMostPoints = 2048;
+// Windows of more points than this are gathered and transformed; shorter ones are a convolution.
+constexpr int64_t kManyPoints = 1023;
 
 // The type in which waves are computed before they are converted to the signal's.
 DType WavesType(DType signal) { return signal == DType::kF64 ? signal : DType::kF32; }
@@ -240,26 +241,29 @@ Result<Values> LowerDft(OnnxLowering& b) {
   if (at == rank - 1) return InvalidArgument("the axis is the one of real and imaginary parts");
   const bool sizes_known = b.in_fact(0).shape.ranked() && b.in_fact(0).shape[at].known() &&
                            (!b.has(1) || b.in_fact(1).has_value());
-  if ((inverse && onesided) || !sizes_known) {
+  if (!sizes_known) {
     return LowerComputedDft(b, inverse, onesided, b.Constant(Tensor::ScalarInt64(at)), rank);
   }
   ONCILLA_ASSIGN(const int64_t parts, PartsOf(b, rank));
   const Dim size = b.in_fact(0).shape[at];
   if (!size.known()) return Unsupported("of an axis of unknown size");
-  int64_t points = size.size;
+  const bool to_real = inverse && onesided;
+  if (to_real && parts != 2) return InvalidArgument("the inverse of one side takes complex bins");
+  int64_t points = to_real ? SaturatingMul(2, size.size - 1) : size.size;
   if (b.has(1)) {
     ONCILLA_ASSIGN(points, b.KnownInt(1, "dft_length"));
   }
   if (points < 1) return InvalidArgument("there are ", points, " points");
-  if (points > kMostPoints) return Unsupported("of ", points, " points");
   const DType dtype = b.dtype();
   const int64_t bins = onesided ? points / 2 + 1 : points;
+  // What the transform takes and gives along its axis.
+  const int64_t taken = to_real ? bins : points;
   ValueId x = b.in(0);
-  if (points < size.size) {
-    ONCILLA_ASSIGN(x, b.Add("Slice", {}, {x, b.Ints({0}), b.Ints({points}), b.Ints({at})}, "cut"));
-  } else if (points > size.size) {
+  if (taken < size.size) {
+    ONCILLA_ASSIGN(x, b.Add("Slice", {}, {x, b.Ints({0}), b.Ints({taken}), b.Ints({at})}, "cut"));
+  } else if (taken > size.size) {
     std::vector<int64_t> pads(static_cast<size_t>(2 * rank), 0);
-    pads[static_cast<size_t>(rank + at)] = points - size.size;
+    pads[static_cast<size_t>(rank + at)] = taken - size.size;
     ONCILLA_ASSIGN(x, b.Add("Pad", {}, {x, b.Ints(std::move(pads))}, "padded"));
   }
   // The axis is moved next to the axis of parts; both are then merged to one axis of the product.
@@ -277,17 +281,40 @@ Result<Values> LowerDft(OnnxLowering& b) {
     return b.Ints(std::move(shape));
   };
   const ReshapeAttrs zeros = {.zero_copies = true};
-  ONCILLA_ASSIGN(x, b.Add(zeros, {x, with({points * parts})}, "points"));
-  const Tensor matrix = FourierMatrix(WavesType(dtype), points, parts, bins, inverse);
-  ONCILLA_ASSIGN(const ValueId waves,
-                 b.Cast(b.Constant(matrix.Reshaped({points * parts, bins * 2})), dtype, "waves"));
-  ONCILLA_ASSIGN(ValueId y, b.Add("MatMul", {}, {x, waves}, "bins"));
-  ONCILLA_ASSIGN(y, b.Add(zeros, {y, with({bins, 2})}, "pairs"));
+  ONCILLA_ASSIGN(x, b.Add(zeros, {x, with({SaturatingMul(taken, parts)})}, "points"));
+  const DType waves = WavesType(dtype);
+  ONCILLA_ASSIGN(ValueId y, to_real
+                                ? AddRealInverse(b, x, points, waves, "bins")
+                                : AddFourier(b, x, points, parts, bins, inverse, waves, "bins"));
+  ONCILLA_ASSIGN(y, b.Add(zeros, {y, to_real ? with({points, 1}) : with({bins, 2})}, "pairs"));
   if (at == rank - 2) return One(b.Add("Identity", {}, {y}));
   return One(b.Transpose(y, std::move(back), ""));
 }
 
-// STFT with a computed step or length: frames are gathered, and the waves computed at run time.
+// The frames [N, frames, length, parts] of a signal x [N, size, parts], gathered and multiplied by
+// the window if there is one. `step` and `length` are numbers of rank 0.
+Result<ValueId> Frames(OnnxLowering& b, ValueId x, ValueId step, ValueId length) {
+  const DType dtype = b.fact(x).dtype;
+  const ValueId one = b.Constant(Tensor::ScalarInt64(1));
+  ONCILLA_ASSIGN(ValueId room, b.Sizes(x, 1, 2, "signal_size"));
+  ONCILLA_ASSIGN(room, b.Add("Squeeze", {}, {room, b.Ints({0})}, "signal_length"));
+  ONCILLA_ASSIGN(room, b.Add("Sub", {}, {room, length}, "room"));
+  ONCILLA_ASSIGN(room, b.Add("FloorDiv", {}, {room, step}, "steps"));
+  ONCILLA_ASSIGN(const ValueId frames, b.Add("Add", {}, {room, one}, "frames"));
+  ONCILLA_ASSIGN(ValueId start, CountTo(b, frames, "frame"));
+  ONCILLA_ASSIGN(start, b.Add("Mul", {}, {start, step}, "start"));
+  ONCILLA_ASSIGN(start, b.Unsqueeze(start, {1}, "start_upright"));
+  ONCILLA_ASSIGN(const ValueId point, CountTo(b, length, "point"));
+  ONCILLA_ASSIGN(const ValueId places, b.Add("Add", {}, {start, point}, "places"));
+  const GatherAttrs along = {.axis = 1, .negative_indices = false};
+  ONCILLA_ASSIGN(const ValueId cut, b.Add(along, {x, places}, "cut"));
+  if (!b.has(2)) return cut;
+  ONCILLA_ASSIGN(ValueId window, b.Unsqueeze(b.in(2), {1}, "window_upright"));
+  ONCILLA_ASSIGN(window, b.Cast(window, dtype, "window"));
+  return b.Add("Mul", {}, {cut, window}, "windowed");
+}
+
+// STFT with a computed step or length: the waves are computed at run time.
 Result<Values> LowerComputedStft(OnnxLowering& b, bool onesided) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   if (rank != 2 && rank != 3) return InvalidArgument("the signal has rank ", rank);
@@ -310,35 +337,30 @@ Result<Values> LowerComputedStft(OnnxLowering& b, bool onesided) {
   } else {
     return Unsupported("the length of a frame is not known");
   }
-  const ValueId one = b.Constant(Tensor::ScalarInt64(1));
-  const ValueId two = b.Constant(Tensor::ScalarInt64(2));
-  ONCILLA_ASSIGN(ValueId room, b.Sizes(x, 1, 2, "signal_size"));
-  ONCILLA_ASSIGN(room, b.Add("Squeeze", {}, {room, b.Ints({0})}, "signal_length"));
-  ONCILLA_ASSIGN(room, b.Add("Sub", {}, {room, length}, "room"));
-  ONCILLA_ASSIGN(room, b.Add("FloorDiv", {}, {room, step}, "steps"));
-  ONCILLA_ASSIGN(const ValueId frames, b.Add("Add", {}, {room, one}, "frames"));
-  ONCILLA_ASSIGN(ValueId start, CountTo(b, frames, "frame"));
-  ONCILLA_ASSIGN(start, b.Add("Mul", {}, {start, step}, "start"));
-  ONCILLA_ASSIGN(start, b.Unsqueeze(start, {1}, "start_upright"));
-  ONCILLA_ASSIGN(const ValueId point, CountTo(b, length, "point"));
-  ONCILLA_ASSIGN(const ValueId places, b.Add("Add", {}, {start, point}, "places"));
-  const GatherAttrs along = {.axis = 1, .negative_indices = false};
-  ONCILLA_ASSIGN(ValueId cut, b.Add(along, {x, places}, "cut"));  // [N, frames, length, parts]
-  if (b.has(2)) {
-    ONCILLA_ASSIGN(ValueId window, b.Unsqueeze(b.in(2), {1}, "window_upright"));
-    ONCILLA_ASSIGN(window, b.Cast(window, dtype, "window"));
-    ONCILLA_ASSIGN(cut, b.Add("Mul", {}, {cut, window}, "windowed"));
-  }
+  ONCILLA_ASSIGN(const ValueId cut, Frames(b, x, step, length));
   ValueId bins = length;
   if (onesided) {
+    const ValueId two = b.Constant(Tensor::ScalarInt64(2));
     ONCILLA_ASSIGN(bins, b.Add("FloorDiv", {}, {length, two}, "half"));
-    ONCILLA_ASSIGN(bins, b.Add("Add", {}, {bins, one}, "bin_count"));
+    ONCILLA_ASSIGN(bins, b.Add("Add", {}, {bins, b.Constant(Tensor::ScalarInt64(1))}, "bin_count"));
   }
+  ONCILLA_ASSIGN(const ValueId point, CountTo(b, length, "row"));
   ONCILLA_ASSIGN(const ValueId bin, CountTo(b, bins, "bin"));
   ONCILLA_ASSIGN(const ValueId angle, Angles(b, point, bin, length, dtype));
   ONCILLA_ASSIGN(const ValueId y, SumWaves(b, cut, 4, parts, angle, -1, false));
   if (b.dtype() == dtype) return One(b.Add("Identity", {}, {y}));
   return One(b.Cast(y, b.dtype(), ""));
+}
+
+// STFT of long frames of known length, of x [N, size, parts].
+Result<Values> LowerLongStft(OnnxLowering& b, ValueId x, int64_t step, int64_t points,
+                             int64_t parts, int64_t bins) {
+  ONCILLA_ASSIGN(x, Frames(b, x, b.Constant(Tensor::ScalarInt64(step)),
+                           b.Constant(Tensor::ScalarInt64(points))));
+  const ReshapeAttrs zeros = {.zero_copies = true};
+  ONCILLA_ASSIGN(x, b.Add(zeros, {x, b.Ints({0, 0, SaturatingMul(points, parts)})}, "points"));
+  ONCILLA_ASSIGN(x, AddFourier(b, x, points, parts, bins, false, WavesType(b.dtype()), "bins"));
+  return One(b.Add(zeros, {x, b.Ints({0, 0, bins, 2})}));
 }
 
 // Transforms each window of the signal: a convolution with the waves.
@@ -356,7 +378,6 @@ Result<Values> LowerStft(OnnxLowering& b) {
     return Unsupported("the length of a frame is not known");
   }
   if (points < 1 || step < 1) return InvalidArgument("frames of ", points, " every ", step);
-  if (points > kMostPoints) return Unsupported("of ", points, " points");
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   ValueId x = b.in(0);
   int64_t parts = 1;
@@ -368,6 +389,7 @@ Result<Values> LowerStft(OnnxLowering& b) {
     return InvalidArgument("the signal has rank ", rank);
   }
   const int64_t bins = onesided ? points / 2 + 1 : points;
+  if (points > kManyPoints) return LowerLongStft(b, x, step, points, parts, bins);
   const Tensor matrix = FourierMatrix(WavesType(b.dtype()), points, parts, bins, false);
   ONCILLA_ASSIGN(ValueId filter, b.Cast(b.Constant(matrix.Reshaped({points, parts, bins * 2})),
                                         b.dtype(), "waves"));

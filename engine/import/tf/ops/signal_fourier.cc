@@ -23,19 +23,10 @@ Result<ValueId> Fit(TfLowering& b, ValueId x, int axis, int64_t size, std::strin
   return b.Add("Slice", {}, {x, b.Ints({0}), b.Ints({size}), b.Ints({axis})}, role);
 }
 
-Status CheckPoints(int64_t points, int64_t entries, DType dtype) {
-  if (points < 1) return InvalidArgument("there are ", points, " points");
-  if (SaturatingMul(entries, BytesOf(dtype)) > kMostFourierBytes) {
-    return Unsupported("of ", points, " points");
-  }
-  return {};
-}
-
 // Transforms a complex tensor of `rank` axes (plus the parts) along one of them.
 Result<ValueId> Transform(TfLowering& b, ValueId x, int rank, int axis, int64_t n, bool inverse,
                           std::string_view role) {
   const DType dtype = b.fact(x).dtype;
-  ONCILLA_TRY(CheckPoints(n, SaturatingMul(4 * n, n), dtype));
   std::vector<int64_t> perm, back(static_cast<size_t>(rank) + 1);
   for (int i = 0; i < rank; ++i) {
     if (i != axis) perm.push_back(i);
@@ -51,8 +42,7 @@ Result<ValueId> Transform(TfLowering& b, ValueId x, int rank, int axis, int64_t 
   flat.push_back(2 * n);
   pairs.insert(pairs.end(), {n, 2});
   ONCILLA_ASSIGN(x, b.Add(zeros, {x, b.Ints(flat)}, StrCat(role, "/points")));
-  const Tensor matrix = FourierMatrix(dtype, n, 2, n, inverse).Reshaped({2 * n, 2 * n});
-  ONCILLA_ASSIGN(x, b.Add("MatMul", {}, {x, b.Constant(matrix)}, StrCat(role, "/bins")));
+  ONCILLA_ASSIGN(x, AddFourier(b, x, n, 2, n, inverse, dtype, StrCat(role, "/bins")));
   ONCILLA_ASSIGN(x, b.Add(zeros, {x, b.Ints(pairs)}, StrCat(role, "/pairs")));
   if (!moves) return x;
   return b.Transpose(x, back, StrCat(role, "/back"));
@@ -323,9 +313,7 @@ Result<Values> LowerRfft(TfLowering& b) {
         x, Fit(b, x, rank - axes + i, lengths[static_cast<size_t>(i)], StrCat("length", i)));
   }
   const int64_t n = lengths.back(), bins = n / 2 + 1;
-  ONCILLA_TRY(CheckPoints(n, SaturatingMul(2 * n, bins), dtype));
-  const Tensor matrix = FourierMatrix(dtype, n, 1, bins, false).Reshaped({n, bins * 2});
-  ONCILLA_ASSIGN(x, b.Add("MatMul", {}, {x, b.Constant(matrix)}, "bins"));
+  ONCILLA_ASSIGN(x, AddFourier(b, x, n, 1, bins, false, dtype, "bins"));
   std::vector<int64_t> pairs(static_cast<size_t>(rank - 1), 0);
   pairs.insert(pairs.end(), {bins, 2});
   ONCILLA_ASSIGN(x, b.Add(ReshapeAttrs{.zero_copies = true}, {x, b.Ints(pairs)}, "pairs"));
@@ -356,12 +344,10 @@ Result<Values> LowerIrfft(TfLowering& b) {
     ONCILLA_ASSIGN(x, Transform(b, x, rank, rank - i, lengths[static_cast<size_t>(axes - i)], true,
                                 StrCat("axis", i)));
   }
-  ONCILLA_TRY(CheckPoints(n, SaturatingMul(2 * n, bins), dtype));
   std::vector<int64_t> flat(static_cast<size_t>(rank - 1), 0);
   flat.push_back(2 * bins);
   ONCILLA_ASSIGN(x, b.Add(ReshapeAttrs{.zero_copies = true}, {x, b.Ints(flat)}, "flat"));
-  const Tensor matrix = RealInverseMatrix(dtype, n).Reshaped({2 * bins, n});
-  ONCILLA_ASSIGN(x, b.Add("MatMul", {}, {x, b.Constant(matrix)}, batches.role()));
+  ONCILLA_ASSIGN(x, AddRealInverse(b, x, n, dtype, batches.role()));
   return batches.Done(b, x);
 }
 

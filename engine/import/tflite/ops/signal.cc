@@ -16,11 +16,6 @@ Result<ValueId> Fit(TfliteLowering& b, ValueId x, int axis, int64_t size, std::s
   return b.Add("Slice", {}, {x, b.Ints({0}), b.Ints({size}), b.Ints({axis})}, role);
 }
 
-Status CheckMatrix(int64_t numbers) {
-  if (SaturatingMul(numbers, 4) <= kMostFourierBytes) return {};
-  return Unsupported("of so many points");
-}
-
 // Transforms the last axis from points to bins, then the axis before it, which keeps all its bins.
 Result<Values> LowerRfft(TfliteLowering& b) {
   if (b.dtype() != DType::kF32) return Unsupported("of ", b.dtype());
@@ -32,13 +27,9 @@ Result<Values> LowerRfft(TfliteLowering& b) {
   const int rank = shape.rank();
   const int64_t rows = lengths[0], points = lengths[1], bins = points / 2 + 1;
   if (rows < 1 || points < 1) return InvalidArgument("of ", rows, " times ", points, " points");
-  ONCILLA_TRY(CheckMatrix(SaturatingMul(2 * bins, points)));
-  ONCILLA_TRY(CheckMatrix(SaturatingMul(4 * rows, rows)));
   ONCILLA_ASSIGN(ValueId x, Fit(b, b.in(0), rank - 2, rows, "rows"));
   ONCILLA_ASSIGN(x, Fit(b, x, rank - 1, points, "points"));
-  const Tensor matrix =
-      FourierMatrix(DType::kF32, points, 1, bins, false).Reshaped({points, bins * 2});
-  ONCILLA_ASSIGN(x, b.Add(MatMulAttrs(), {x, b.Constant(matrix)}, "bins"));
+  ONCILLA_ASSIGN(x, AddFourier(b, x, points, 1, bins, false, DType::kF32, "bins"));
   const ReshapeAttrs kept = {.zero_copies = true};
   std::vector<int64_t> pairs(static_cast<size_t>(rank - 1), 0);
   pairs.insert(pairs.end(), {bins, 2});
@@ -53,9 +44,7 @@ Result<Values> LowerRfft(TfliteLowering& b) {
   flat.push_back(2 * rows);
   again.insert(again.end(), {rows, 2});
   ONCILLA_ASSIGN(x, b.Add(kept, {x, b.Ints(flat)}, "column_points"));
-  const Tensor square =
-      FourierMatrix(DType::kF32, rows, 2, rows, false).Reshaped({2 * rows, 2 * rows});
-  ONCILLA_ASSIGN(x, b.Add(MatMulAttrs(), {x, b.Constant(square)}, "column_bins"));
+  ONCILLA_ASSIGN(x, AddFourier(b, x, rows, 2, rows, false, DType::kF32, "column_bins"));
   ONCILLA_ASSIGN(x, b.Add(kept, {x, b.Ints(again)}, "column_pairs"));
   return One(b.Transpose(x, swap, ""));
 }
