@@ -61,6 +61,16 @@ for activation, name in ((0, "none"), (1, "relu")):
     one = Given(random("gw" + name, [9, 33], 0, 255, np.uint8), (0.013, 140))
     case(f"dense_u8_{name}", "FULLY_CONNECTED", [x, one, bias], Out(np.uint8, q=(0.11, 100)), dense)
 
+# Two operands that are computed, as in attention: their zero points are any, and both may have 16 bits.
+dense = options("FullyConnectedOptions")
+case("dense_i8_any_zero", "FULLY_CONNECTED", [Fed(random("za", [5, 33], -128, 127, np.int8), (0.04, -7)), Fed(random("zb", [9, 33], -128, 127, np.int8), (0.013, -20))],
+     Out(np.int8, q=(0.21, 4)), dense)
+case("dense_i16_both", "FULLY_CONNECTED", [Fed(random("wa", [5, 33], -32768, 32767, np.int16), (0.0004, 0)), Fed(random("wb", [9, 33], -32768, 32767, np.int16), (0.00013, 0))],
+     Out(np.int16, q=(0.0021, 0)), dense)
+# Rows of zeros have the scale 0.
+rows = Given(random("rows0", [6, 12], -127, 127, np.int8), (np.array([0.01, 0, 0.02, 0.013, 0, 0.007], np.float32), np.zeros(6, np.int64), 0))
+case("embedding_scale_0", "EMBEDDING_LOOKUP", [np.array([0, 1, 5, 4, 1, 2], np.int32), rows], Out())
+
 for op, kind in (("ADD", "AddOptions"), ("SUB", "SubOptions"), ("MUL", "MulOptions")):
     for activation, name in ((0, "none"), (3, "relu6")):
         a = Fed(random(op + name, [3, 7, 11], -128, 127, np.int8), (0.031, -11))

@@ -18,6 +18,26 @@ Result<Values> AddIntegerProduct(TfliteLowering& b, ValueId x, ValueId bias, int
   return One(TfliteRequantised(b, sums, factors, activation));
 }
 
+// The sums in i64 of products of 16-bit integers, which f64 represents exactly.
+Result<ValueId> AddWideSums(TfliteLowering& b, ValueId x, ValueId y, const MatMulAttrs& attrs) {
+  ONCILLA_ASSIGN(const ValueId wide_x, b.Cast(x, DType::kF64, "wide0"));
+  ONCILLA_ASSIGN(const ValueId wide_y, b.Cast(y, DType::kF64, "wide1"));
+  ONCILLA_ASSIGN(const ValueId exact, b.Add(attrs, {wide_x, wide_y}, "exact"));
+  return b.Cast(exact, DType::kI64, "sums");
+}
+
+// Whether both operands and the result are quantised to 16 bits, with one scale each and the zero
+// point 0.
+bool IsWideProduct(const TfliteLowering& b) {
+  for (const TfliteTensor* tensor : {&b.tensor(0), &b.tensor(1), &b.output_tensor()}) {
+    if (!IsQuantised(*tensor) || !CheckTfliteScales(*tensor).ok() ||
+        tensor->quantization.scale.size() != 1 || TfliteZeroOf(*tensor) != 0) {
+      return false;
+    }
+  }
+  return b.dtype(0) == DType::kI16 && b.dtype(1) == DType::kI16 && b.output_type() == DType::kI16;
+}
+
 // x times the transposed weights [units, depth]. Without keep_num_dims, x of any shape is treated
 // as rows of `depth` numbers.
 Result<Values> LowerFullyConnected(TfliteLowering& b) {
@@ -33,9 +53,9 @@ Result<Values> LowerFullyConnected(TfliteLowering& b) {
     if (b.tensor(1).quantization.scale.size() > 1 && b.tensor(1).quantization.axis != 0) {
       return Unsupported("with scales along axis ", b.tensor(1).quantization.axis);
     }
-  } else if (integers) {
-    ONCILLA_TRY(CheckTfliteProduct(b, 0, 1, 2));
-  } else if (b.dtype(0) != DType::kF32 || b.dtype(1) != DType::kF32) {
+  } else if (integers && !IsWideProduct(b)) {
+    ONCILLA_TRY(CheckTfliteProduct(b, 0, 1, 2, true));
+  } else if (!integers && (b.dtype(0) != DType::kF32 || b.dtype(1) != DType::kF32)) {
     return Unsupported("of ", b.dtype(0), " with weights of ", b.dtype(1));
   }
   const PartialShape weights = b.in_fact(1).shape;
@@ -53,6 +73,14 @@ Result<Values> LowerFullyConnected(TfliteLowering& b) {
   }
   if (b.has(2)) {
     ONCILLA_ASSIGN(bias, b.Add("Reshape", {}, {b.in(2), b.Ints({-1})}, "bias"));
+  }
+  if (integers && b.dtype(1) == DType::kI16) {
+    ONCILLA_ASSIGN(ValueId sums, AddWideSums(b, x, b.in(1), {.transpose_b = true}));
+    if (bias != kNoValue) {
+      ONCILLA_ASSIGN(bias, b.Cast(bias, DType::kI64, "wide_bias"));
+      ONCILLA_ASSIGN(sums, b.Add("Add", {}, {sums, bias}, "biased"));
+    }
+    return One(TfliteRequantised(b, sums, TfliteFactors(b, 0, 1, true), activation));
   }
   if (integers) return AddIntegerProduct(b, x, bias, activation);
   if (hybrid) {
@@ -99,9 +127,8 @@ Result<Values> AddHybridBatchMatMul(TfliteLowering& b, MatMulIntegerAttrs attrs,
   return TfliteHybridProduct(b, x, attrs, kNoValue, asymmetric, 0);
 }
 
-// The product of quantised integers with one scale each. Products of 16-bit integers are computed
-// in f64, which represents their sums exactly. As in LiteRT, no zero point is subtracted if the
-// operands have 8 bits and the result has 32.
+// The product of quantised integers with one scale each. As in LiteRT, no zero point is subtracted
+// if the operands have 8 bits and the result has 32.
 Result<Values> LowerQuantisedBatchMatMul(TfliteLowering& b) {
   ONCILLA_ASSIGN(const bool adj_x, b.Flag(0));
   ONCILLA_ASSIGN(const bool adj_y, b.Flag(1));
@@ -131,12 +158,8 @@ Result<Values> LowerQuantisedBatchMatMul(TfliteLowering& b) {
     ONCILLA_ASSIGN(const ValueId y_zero, TfliteZero(b, 1));
     ONCILLA_ASSIGN(sums, b.Add(attrs, {b.in(0), b.in(1), x_zero, y_zero}, "sums"));
   } else {
-    ONCILLA_ASSIGN(const ValueId wide_x, b.Cast(b.in(0), DType::kF64, "wide0"));
-    ONCILLA_ASSIGN(const ValueId wide_y, b.Cast(b.in(1), DType::kF64, "wide1"));
-    ONCILLA_ASSIGN(
-        const ValueId exact,
-        b.Add(MatMulAttrs{.transpose_a = adj_x, .transpose_b = adj_y}, {wide_x, wide_y}, "exact"));
-    ONCILLA_ASSIGN(sums, b.Cast(exact, DType::kI64, "sums"));
+    const MatMulAttrs wide_attrs = {.transpose_a = adj_x, .transpose_b = adj_y};
+    ONCILLA_ASSIGN(sums, AddWideSums(b, b.in(0), b.in(1), wide_attrs));
   }
   return One(TfliteRequantised(b, sums, TfliteFactors(b, 0, 1, true), 0));
 }

@@ -18,7 +18,7 @@ Result<ValueId> TfliteAlong(TfliteLowering& b, Tensor numbers, int32_t axis, int
   return b.Constant(numbers.Reshaped(shape));
 }
 
-Status CheckTfliteScales(const TfliteTensor& tensor) {
+Status CheckTfliteScales(const TfliteTensor& tensor, bool zero_too) {
   const TfliteQuantization& q = tensor.quantization;
   if (q.details != 0) return Unsupported("a quantisation of kind ", q.details);
   if (q.scale.empty()) return DataLoss("a quantised tensor without a scale");
@@ -27,7 +27,8 @@ Status CheckTfliteScales(const TfliteTensor& tensor) {
                     " zero points");
   }
   for (float scale : q.scale) {
-    if (!(scale > 0) || !std::isfinite(scale)) return DataLoss("a scale is ", scale);
+    const bool valid = scale > 0 || (zero_too && scale == 0);
+    if (!valid || !std::isfinite(scale)) return DataLoss("a scale is ", scale);
   }
   for (int64_t zero : q.zero_point) {
     if (zero < -65536 || zero > 65536) return DataLoss("a zero point is ", zero);
@@ -157,7 +158,8 @@ int64_t TfliteZeroOf(const TfliteTensor& tensor) {
   return zeros.empty() ? 0 : zeros[0];
 }
 
-Status CheckTfliteProduct(const TfliteLowering& b, size_t x, size_t weights, size_t bias) {
+Status CheckTfliteProduct(const TfliteLowering& b, size_t x, size_t weights, size_t bias,
+                          bool any_zero) {
   const DType type = b.dtype(x);
   const bool known = type == DType::kU8 || type == DType::kI8 || type == DType::kI16;
   const DType with = type == DType::kU8 ? DType::kU8 : DType::kI8;
@@ -166,17 +168,17 @@ Status CheckTfliteProduct(const TfliteLowering& b, size_t x, size_t weights, siz
     return Unsupported("arithmetic on quantised tensors (", b.QuantisedTypes(), ")");
   }
   for (const TfliteTensor* tensor : {&b.tensor(x), &b.tensor(weights), &b.output_tensor()}) {
-    ONCILLA_TRY(CheckTfliteScales(*tensor));
+    ONCILLA_TRY(CheckTfliteScales(*tensor, tensor == &b.tensor(weights)));
   }
   if (b.tensor(x).quantization.scale.size() != 1 ||
       b.output_tensor().quantization.scale.size() != 1) {
     return Unsupported("with a scale for each channel of the input or output");
   }
-  if (type != DType::kU8) {
+  if (type != DType::kU8 && !(any_zero && b.tensor(weights).quantization.scale.size() == 1)) {
     for (int64_t zero : b.tensor(weights).quantization.zero_point) {
       if (zero != 0) return Unsupported("weights with the zero point ", zero);
     }
-  } else if (b.tensor(weights).quantization.scale.size() != 1) {
+  } else if (type == DType::kU8 && b.tensor(weights).quantization.scale.size() != 1) {
     return Unsupported("weights of u8 with a scale for each channel");
   }
   if (!b.has(bias) || b.dtype(bias) == DType::kI32) return {};
@@ -213,7 +215,7 @@ Status CheckTfliteBytes(const TfliteLowering& b, size_t count) {
 
 Result<ValueId> TfliteDequantised(TfliteLowering& b, size_t i, DType to, std::string_view role) {
   const TfliteQuantization& q = b.tensor(i).quantization;
-  ONCILLA_TRY(CheckTfliteScales(b.tensor(i)));
+  ONCILLA_TRY(CheckTfliteScales(b.tensor(i), true));
   const auto count = std::ssize(q.scale);
   const Shape shape = count == 1 ? Shape{} : Shape{count};
   ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.dtype(i)));

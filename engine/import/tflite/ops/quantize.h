@@ -8,7 +8,7 @@
 namespace oncilla {
 
 // DataLoss if a tensor's scales are inconsistent, Unimplemented for other kinds of quantisation.
-Status CheckTfliteScales(const TfliteTensor& tensor);
+Status CheckTfliteScales(const TfliteTensor& tensor, bool zero_too = false);
 
 // Scale, its inverse and zero point of a tensor that was checked, as f32 that broadcasts along it.
 struct TfliteParameters {
@@ -57,8 +57,10 @@ Result<ValueId> TfliteMoved(TfliteLowering& b, size_t i, DType to = DType::kI32)
 // The zero point of input i as a constant of its type; kNoValue if it is 0.
 Result<ValueId> TfliteZero(TfliteLowering& b, size_t i);
 // Checks that x and the output have one type of u8, i8 and i16, their weights the type that goes
-// with it, and the bias is an integer.
-Status CheckTfliteProduct(const TfliteLowering& b, size_t x, size_t weights, size_t bias);
+// with it, and the bias is an integer. Weights of i8 have the zero point 0, or with `any_zero` any
+// one if they have one scale.
+Status CheckTfliteProduct(const TfliteLowering& b, size_t x, size_t weights, size_t bias,
+                          bool any_zero = false);
 // Checks that inputs up to `count` and the output are quantised to one type, u8 or i8, with one
 // scale each.
 Status CheckTfliteBytes(const TfliteLowering& b, size_t count);

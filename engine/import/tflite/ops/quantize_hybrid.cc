@@ -98,7 +98,7 @@ bool IsTfliteHybrid(const TfliteLowering& b, size_t x, size_t weights) {
 
 Status CheckTfliteHybrid(const TfliteLowering& b, size_t weights) {
   const TfliteTensor& tensor = b.tensor(weights);
-  ONCILLA_TRY(CheckTfliteScales(tensor));
+  ONCILLA_TRY(CheckTfliteScales(tensor, true));
   for (const int64_t zero : tensor.quantization.zero_point) {
     if (zero != 0) return Unsupported("weights with the zero point ", zero);
   }

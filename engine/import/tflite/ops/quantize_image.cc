@@ -100,6 +100,12 @@ Result<Values> LowerQuantisedBilinear(TfliteLowering& b) {
   ONCILLA_ASSIGN(const ValueId tall, Between(b, x, rows, 1, "rows"));
   ONCILLA_ASSIGN(const ValueId sum, Between(b, tall, columns, 2, "columns"));
   // Round with ties away from zero.
+  if (wide == DType::kI32) {
+    // Twice the sum times a half is the sum, which is then divided by 2^20.
+    RequantizeAttrs attrs;
+    attrs.left_shift = 1;
+    return One(TfliteFixedBy(b, sum, {{1 << 30, -20}}, attrs, b.output_type(), 0, ""));
+  }
   ONCILLA_ASSIGN(const ValueId none, b.Scalar(wide, 0));
   ONCILLA_ASSIGN(const ValueId up, b.Scalar(wide, 1 << 19));
   ONCILLA_ASSIGN(const ValueId down, b.Scalar(wide, -(1 << 19)));
