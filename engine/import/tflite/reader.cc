@@ -2,6 +2,12 @@
 #include "engine/import/tflite/reader.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "engine/base/half.h"
+#include "engine/import/tflite/tensor.h"
+#include "engine/tensor/shape.h"
 
 namespace oncilla {
 namespace {
@@ -175,6 +181,48 @@ class Reader {
     return op;
   }
 
+  // The scales of a tensor that is quantised in blocks, which are another tensor of its subgraph.
+  Status ReadBlocks(const FlatTable& table, std::vector<TfliteTensor>& tensors,
+                    TfliteTensor& tensor) {
+    if (tensor.quantization.details != kTfliteBlockwise) return {};
+    ONCILLA_ASSIGN(const FlatTable quantization, table.Table(4));
+    ONCILLA_ASSIGN(const FlatTable blocks, quantization.Table(5));
+    ONCILLA_ASSIGN(const int32_t scales, blocks.Number<int32_t>(0, 0));
+    ONCILLA_ASSIGN(const int32_t zeros, blocks.Number<int32_t>(1, kNoTensor));
+    ONCILLA_ASSIGN(const int32_t block, blocks.Number<int32_t>(2, 0));
+    const std::string where = StrCat("tensor '", tensor.name, "'");
+    if (zeros != kNoTensor) return Unsupported(where, " with a zero point for each block");
+    if (block < 1 || scales < 0 || static_cast<size_t>(scales) >= tensors.size()) {
+      return DataLoss(where, " has blocks of ", block, " with the scales of tensor ", scales);
+    }
+    const TfliteTensor& from = tensors[static_cast<size_t>(scales)];
+    const DType dtype = DTypeFromTflite(from.type);
+    int64_t count = 1;
+    for (size_t i = 0; i < tensor.shape.size(); ++i) {
+      int64_t size = tensor.shape[i];
+      if (i + 1 == tensor.shape.size()) size = (size + block - 1) / block;
+      count = SaturatingMul(count, std::max<int64_t>(size, 0));
+    }
+    if ((dtype != DType::kF16 && dtype != DType::kF32) || tensor.shape.empty() ||
+        std::ssize(from.data) != SaturatingMul(count, BytesOf(dtype))) {
+      return DataLoss(where, " needs ", count, " scales of its blocks");
+    }
+    std::vector<float>& to = tensor.quantization.block_scales;
+    to.resize(static_cast<size_t>(count));
+    for (size_t i = 0; i < to.size(); ++i) {
+      if (dtype == DType::kF32) {
+        std::memcpy(&to[i], from.data.data() + 4 * i, 4);
+      } else {
+        Half half;
+        std::memcpy(&half, from.data.data() + 2 * i, 2);
+        to[i] = static_cast<float>(half);
+      }
+      if (!std::isfinite(to[i])) return DataLoss(where, " has a scale of ", to[i]);
+    }
+    tensor.quantization.block = block;
+    return {};
+  }
+
   Result<TfliteSubgraph> ReadSubgraph(const FlatTable& table) {
     TfliteSubgraph out;
     ONCILLA_ASSIGN(out.name, table.String(4));
@@ -182,6 +230,9 @@ class Reader {
     for (const FlatTable& tensor : tensors) {
       ONCILLA_ASSIGN(TfliteTensor read, ReadTensor(tensor));
       out.tensors.push_back(std::move(read));
+    }
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      ONCILLA_TRY(ReadBlocks(tensors[i], out.tensors, out.tensors[i]));
     }
     ONCILLA_ASSIGN(out.inputs, Numbers<int32_t>(table, 1));
     ONCILLA_ASSIGN(out.outputs, Numbers<int32_t>(table, 2));

@@ -16,12 +16,15 @@
 namespace oncilla {
 
 // How integers represent real numbers: real = scale * (stored - zero_point), with one scale, or one
-// per index along `axis`.
+// per index along `axis`, or (kTfliteBlockwise) one for each block of `block` numbers of a row.
+inline constexpr int64_t kTfliteBlockwise = 2;
 struct TfliteQuantization {
   std::vector<float> scale;
   std::vector<int64_t> zero_point;  // as many, or none: all zero
   int32_t axis = 0;
-  int64_t details = 0;  // not 0: another kind of quantisation
+  int64_t details = 0;              // not 0: another kind of quantisation
+  int32_t block = 0;                // of kTfliteBlockwise: numbers in a block of the last axis
+  std::vector<float> block_scales;  // row by row
 };
 
 struct TfliteTensor {

@@ -59,3 +59,11 @@ four = Given(random("four", [8, 32], -7, 7, np.int8), (scales("four", 8), np.zer
 case("dense_i4", "FULLY_CONNECTED", [random("fourx", [5, 32], -3, 7), four, Given(random("fourb", [8], -2, 2))], Out(), options("FullyConnectedOptions"))
 four = Given(random("fourc", [6, 3, 3, 4], -7, 7, np.int8), (scales("fourc", 6), np.zeros(6, np.int64), 0), nibbles=True)
 case("conv_i4", "CONV_2D", [random("fouri", [1, 6, 5, 4], -2, 5), four, Given(random("fourd", [6], -2, 2))], Out(), options("Conv2DOptions", **table))
+
+# Four bits with a scale for each block of a row. One number in each row of activations, which LiteRT quantises without loss.
+block_scales = random("blocks", [6, 3], 0.01, 0.2).astype(np.float16)
+four = Given(random("fourblocks", [6, 96], -7, 7, np.int8), nibbles=True, scales=block_scales)
+alone = np.zeros([4, 96], np.float32)
+alone[[0, 1, 2, 3], [0, 33, 70, 95]] = [1.5, -2, 0.25, 1]
+tflite_recorder.case("dense_i4_blocks", "FULLY_CONNECTED", [alone, four, Given(random("fourblocksb", [6], -2, 2))], Out(), options("FullyConnectedOptions"))
+tflite_recorder.case("embedding_i4_blocks", "EMBEDDING_LOOKUP", [np.array([5, 0, 3, 5], np.int32), four], Out())

@@ -23,10 +23,11 @@ TYPES = {np.dtype(k): v for k, v in {
 class Given:
     """A constant input; `fed` inputs are arrays as they are. q is (scale or scales, zero point or points, axis). `block`
     stores only the blocks of a matrix that are not all zeros, (1, 1) for single elements; `nibbles` stores integers of four
-    bits, two a byte."""
+    bits, two a byte, with `scales` for each block of a row instead of q."""
 
-    def __init__(self, value, q=None, variable=False, block=None, nibbles=False):
+    def __init__(self, value, q=None, variable=False, block=None, nibbles=False, scales=None):
         self.value, self.q, self.variable, self.block, self.nibbles = np.asarray(value), q, variable, block, nibbles
+        self.scales = scales
 
 
 class Fed:
@@ -109,10 +110,17 @@ class Maker:
             return self.strings(name, value)
         return self.tensor(name, value.shape, value.dtype, value.tobytes(), q)
 
-    def nibbles(self, name, value, q):
+    def nibbles(self, name, value, q, scales=None):
         flat = np.append(value.ravel(), np.zeros(value.size % 2, np.int8)).astype(np.uint8) & 15
         index = self.tensor(name, value.shape, np.int8, (flat[::2] | flat[1::2] << 4).tobytes(), q)
         self.graph.tensors[index].type = 17  # INT4
+        if scales is not None:
+            blocks = schema.BlockwiseQuantizationT()
+            blocks.scales = self.tensor(name + "/scales", scales.shape, scales.dtype, scales.tobytes())
+            blocks.zeroPoints, blocks.blockSize = -1, value.shape[-1] // scales.shape[-1]
+            quantization = schema.QuantizationParametersT()
+            quantization.detailsType, quantization.details = 2, blocks
+            self.graph.tensors[index].quantization = quantization
         return index
 
     def sparse(self, name, value, block):
@@ -191,7 +199,7 @@ def build(model, name, op, answers=None, error=None, again=(), steps=0, part=0):
             if given.variable:
                 inputs.append(maker.tensor(f"{name}/state{i}", given.value.shape, given.value.dtype, None, given.q, True))
             elif given.nibbles:
-                inputs.append(maker.nibbles(f"{name}/constant{i}", given.value, given.q))
+                inputs.append(maker.nibbles(f"{name}/constant{i}", given.value, given.q, given.scales))
             elif given.block:
                 inputs.append(maker.sparse(f"{name}/constant{i}", given.value, given.block))
             else:

@@ -31,11 +31,12 @@ Result<Values> LowerQuantisedLookup(TfliteLowering& b) {
     ONCILLA_TRY(b.CheckMoved());
     return One(b.Add(GatherAttrs{.negative_indices = false}, {b.in(1), b.in(0)}));
   }
-  ONCILLA_TRY(CheckTfliteHybrid(b, 1));
   const TfliteQuantization& q = b.tensor(1).quantization;
   const auto rank = std::ssize(b.tensor(1).shape);
+  if (q.block == 0) ONCILLA_TRY(CheckTfliteHybrid(b, 1));
   const GatherAttrs attrs = {.negative_indices = false};
   ONCILLA_ASSIGN(const ValueId rows, b.Add(attrs, {b.in(1), b.in(0)}, "rows"));
+  if (q.block != 0) return One(TfliteBlocksDequantised(b, 1, rows, b.in(0), ""));
   ONCILLA_ASSIGN(const ValueId real, b.Cast(rows, DType::kF32, "real"));
   if (q.scale.size() == 1) {
     ONCILLA_ASSIGN(const ValueId scale, b.Scalar(DType::kF32, double{q.scale[0]}));

@@ -48,14 +48,16 @@ Result<Values> LowerFullyConnected(TfliteLowering& b) {
   b.Ignore(4), b.Ignore(5);  // these concern quantised tensors
   if (format != 0) return Unsupported("weights in the shuffled format");
   const bool hybrid = IsTfliteHybrid(b, 0, 1), integers = b.any_quantised() && !hybrid;
-  if (hybrid) {
+  // Activations stay real numbers beside weights with scales of blocks, which LiteRT quantises.
+  const bool blocks = hybrid && b.tensor(1).quantization.block != 0;
+  if (hybrid && !blocks) {
     ONCILLA_TRY(CheckTfliteHybrid(b, 1));
     if (b.tensor(1).quantization.scale.size() > 1 && b.tensor(1).quantization.axis != 0) {
       return Unsupported("with scales along axis ", b.tensor(1).quantization.axis);
     }
   } else if (integers && !IsWideProduct(b)) {
     ONCILLA_TRY(CheckTfliteProduct(b, 0, 1, 2, true));
-  } else if (!integers && (b.dtype(0) != DType::kF32 || b.dtype(1) != DType::kF32)) {
+  } else if (!integers && !blocks && (b.dtype(0) != DType::kF32 || b.dtype(1) != DType::kF32)) {
     return Unsupported("of ", b.dtype(0), " with weights of ", b.dtype(1));
   }
   const PartialShape weights = b.in_fact(1).shape;
@@ -83,12 +85,16 @@ Result<Values> LowerFullyConnected(TfliteLowering& b) {
     return One(TfliteRequantised(b, sums, TfliteFactors(b, 0, 1, true), activation));
   }
   if (integers) return AddIntegerProduct(b, x, bias, activation);
-  if (hybrid) {
+  if (hybrid && !blocks) {
     const MatMulIntegerAttrs attrs = {.transpose_b = true};
     return TfliteHybridProduct(b, x, attrs, bias, asymmetric, activation);
   }
+  ValueId w = b.in(1);
+  if (blocks) {
+    ONCILLA_ASSIGN(w, TfliteBlocksDequantised(b, 1, w, kNoValue, "real_weights"));
+  }
   ONCILLA_ASSIGN(const ValueId y,
-                 b.Add(MatMulAttrs{.transpose_b = true}, {x, b.in(1), bias}, b.Inner(activation)));
+                 b.Add(MatMulAttrs{.transpose_b = true}, {x, w, bias}, b.Inner(activation)));
   return One(b.Activated(y, activation));
 }
 

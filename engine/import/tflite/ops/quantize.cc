@@ -213,6 +213,22 @@ Status CheckTfliteBytes(const TfliteLowering& b, size_t count) {
   return CheckTfliteIntegers(b, count);
 }
 
+Result<ValueId> TfliteBlocksDequantised(TfliteLowering& b, size_t i, ValueId x, ValueId of,
+                                        std::string_view role) {
+  const TfliteTensor& tensor = b.tensor(i);
+  const TfliteQuantization& q = tensor.quantization;
+  Shape shape;
+  for (const int32_t size : tensor.shape) shape.push_back(size);
+  shape[shape.rank() - 1] = (shape.back() + q.block - 1) / q.block;
+  ValueId scales = b.Constant(Tensor::Of<float>(DType::kF32, shape, q.block_scales));
+  if (of != kNoValue) {
+    ONCILLA_ASSIGN(scales, b.Add(GatherAttrs{.negative_indices = false}, {scales, of}, "scales"));
+  }
+  const int64_t rank = b.fact(x).shape.ranked() ? b.fact(x).shape.rank() : shape.rank();
+  return b.Add("DequantizeLinear", DequantizeLinearAttrs{.axis = rank - 1, .block_size = q.block},
+               {x, scales}, role);
+}
+
 Result<ValueId> TfliteDequantised(TfliteLowering& b, size_t i, DType to, std::string_view role) {
   const TfliteQuantization& q = b.tensor(i).quantization;
   ONCILLA_TRY(CheckTfliteScales(b.tensor(i), true));

@@ -50,6 +50,10 @@ Result<ValueId> TfliteFixedBy(TfliteLowering& b, ValueId x,
 // Sums of products as the integers of the output, clipped to the range that the activation allows.
 Result<ValueId> TfliteRequantised(TfliteLowering& b, ValueId sums,
                                   const std::vector<double>& factors, int64_t activation);
+// Bytes `x`, which are rows of input i, as the real numbers that they represent by scales of
+// blocks: those of all rows, or of the rows `of`.
+Result<ValueId> TfliteBlocksDequantised(TfliteLowering& b, size_t i, ValueId x, ValueId of,
+                                        std::string_view role);
 // Input i, of u8, i8 or i16, as the real numbers that it represents, of type `to`.
 Result<ValueId> TfliteDequantised(TfliteLowering& b, size_t i, DType to, std::string_view role);
 // Input i in 32 bits (or 64), minus its zero point.
