@@ -12,13 +12,6 @@ namespace oncilla {
 
 namespace {
 
-// What a user can do about an op that will not be lowered, or nothing.
-std::string HintFor(std::string_view op) {
-  if (!op.starts_with("Xla")) return "";
-  return "of XLA; jax2tf.convert(.., native_serialization=False, enable_xla=False) exports JAX "
-         "without them";
-}
-
 SourceNode SourceNodeOf(const TfFlatNode& node) {
   SourceNode out{std::string(node.source->op), std::string(node.device)};
   const Bytes classes = node.source->FindAttr("_class");
@@ -120,15 +113,15 @@ Status TfBuilder::AddNode(size_t i) {
   // Complex tensors have an additional last axis for their parts, which only the rows for complex
   // ops know. Loops and branches pass them on unchanged.
   const bool complex = HasComplexType(*node.source);
-  const TfOpRow* row = complex || !node.bodies.empty() ? nullptr : FindTfOp(node.op());
-  if (!node.bodies.empty()) {
+  const bool control = !node.bodies.empty() && TfElementFunctionsOf(node.op()).empty();
+  const TfOpRow* row = complex || control ? nullptr : FindTfOp(node.op());
+  if (control) {
     complex_[i] = complex;
   } else if (row == nullptr) {
     row = FindTfComplexOp(node.op());
     complex_[i] = row != nullptr && GivesComplex(*node.source, state_.source.Attrs(*node.source));
     if (row == nullptr) {
-      state_.unsupported.Add(node.op(), complex ? "of complex numbers" : HintFor(node.op()),
-                             node.name);
+      state_.unsupported.Add(node.op(), complex ? "of complex numbers" : "", node.name);
       fail();
       return {};
     }
@@ -174,8 +167,7 @@ Result<Values> TfBuilder::Lower(const TfFlatNode& node, const TfOpRow* row) {
   if (static_cast<int>(inputs.size()) < row->min_inputs) {
     return DataLoss("has ", inputs.size(), " inputs and needs ", row->min_inputs);
   }
-  TfLowering lowering(state_.module, graph_, state_.source, node, std::move(inputs),
-                      std::move(handles));
+  TfLowering lowering(state_, graph_, node, std::move(inputs), std::move(handles));
   if (row->lower != nullptr) return row->lower(lowering);
   return One(lowering.Add(row->canonical, {}, lowering.all_inputs()));
 }

@@ -99,7 +99,9 @@ class Flattener {
   // The frame of a call, created on first request.
   Result<int> Child(int frame_id, int node_id);
 
-  // A function called with so many arguments; recursion is refused.
+  // A function called with so many arguments; recursion is refused. A function of numbers takes
+  // none of the node's inputs, and no handles.
+  static constexpr int kNumbersOnly = -1;
   Result<const TfFunction*> FindFunction(const Site& call, const std::string& name, int arguments) {
     for (int f = call.frame; f >= 0; f = frames_[f]->caller_frame) {
       if (frames_[f]->function != nullptr && frames_[f]->function->name == name) {
@@ -111,7 +113,12 @@ class Flattener {
     }
     auto function = graph_.Function(name);
     if (!function.ok()) return Fail(call, function.status());
-    if (static_cast<int>((*function)->args.size()) != arguments) {
+    if (arguments == kNumbersOnly) {
+      for (const TfFunction::Arg& arg : (*function)->args) {
+        if (arg.tf_type != kTfResourceType) continue;
+        return Fail(call, DataLoss("the function '", name, "' takes a handle"));
+      }
+    } else if (static_cast<int>((*function)->args.size()) != arguments) {
       return Fail(call, DataLoss("gives ", arguments, " inputs to the function '", name,
                                  "', which takes ", (*function)->args.size()));
     }
