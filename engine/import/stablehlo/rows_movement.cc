@@ -155,6 +155,31 @@ Result<std::vector<int64_t>> IntsOrNone(HloNode& b, std::string_view attr) {
   return b.List(attr);
 }
 
+// Sizes that may be computed while running: -1 for such an axis, to whose size x is cut, unless it
+// is known to have that size.
+Result<std::vector<int64_t>> SliceSizes(HloNode& b, ValueId& x) {
+  const auto dims = KnownInts(b.in_fact(2));
+  const PartialShape shape = b.fact(x).shape;
+  if (!dims.has_value() || !shape.ranked() || static_cast<int>(dims->size()) != shape.rank()) {
+    return Unsupported("of slices whose sizes are computed while running");
+  }
+  std::vector<int64_t> sizes, cut;
+  for (size_t i = 0; i < dims->size(); ++i) {
+    const Dim& dim = (*dims)[i];
+    sizes.push_back(dim.known() ? dim.size : -1);
+    if (!dim.known() && !dim.Same(shape[static_cast<int>(i)])) {
+      cut.push_back(static_cast<int64_t>(i));
+    }
+  }
+  if (cut.empty()) return sizes;
+  ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(2), DType::kI64, "sizes"));
+  ONCILLA_ASSIGN(const ValueId ends,
+                 b.Add(GatherAttrs{.axis = 0}, {wide, b.Ints(cut)}, "open_sizes"));
+  const std::vector<int64_t> starts(cut.size(), 0);
+  ONCILLA_ASSIGN(x, b.Add("Slice", AttrMap(), {x, b.Ints(starts), ends, b.Ints(cut)}, "part"));
+  return sizes;
+}
+
 Result<Values> LowerGather(HloNode& b) {
   XlaGatherAxes axes;
   ONCILLA_ASSIGN(axes.offset_axes, b.List("offset_dims"));
@@ -164,13 +189,14 @@ Result<Values> LowerGather(HloNode& b) {
   ONCILLA_ASSIGN(axes.index_batch, IntsOrNone(b, "start_indices_batching_dims"));
   ONCILLA_ASSIGN(axes.index_vector_axis, b.Int("index_vector_dim"));
   std::vector<int64_t> sizes;
+  ValueId x = b.in(0);
   if (b.op().name == "dynamic_gather") {
     if (!b.has(2)) return DataLoss("lacks slice sizes");
-    ONCILLA_ASSIGN(sizes, b.KnownInts(2, "the slice sizes"));
+    ONCILLA_ASSIGN(sizes, SliceSizes(b, x));
   } else {
     ONCILLA_ASSIGN(sizes, b.List("slice_sizes"));
   }
-  return One(LowerXlaGather(b, b.in(0), b.in(1), std::move(axes), sizes));
+  return One(LowerXlaGather(b, x, b.in(1), std::move(axes), sizes));
 }
 
 Result<Values> LowerScatter(HloNode& b) {

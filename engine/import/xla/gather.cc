@@ -73,6 +73,7 @@ Result<Places> PlacesOf(Lowering& b, ValueId x, ValueId indices, const XlaGather
   }
   for (int i = 0; i < rank; ++i) {
     const int64_t size = sizes[static_cast<size_t>(i)];
+    if (size == -1 && !Names(axes.index_map, i) && !Names(gone, i)) continue;
     if (size < 0 || (shape[i].known() && size > shape[i].size)) {
       return InvalidArgument("a slice of size ", size, " of ", shape);
     }
@@ -231,7 +232,7 @@ Result<ValueId> LowerXlaGather(Lowering& b, ValueId x, ValueId indices, XlaGathe
   for (int64_t axis : OtherAxes(rank, p.map)) {
     const Dim& dim = shape[static_cast<int>(axis)];
     const int64_t size = p.sizes[static_cast<size_t>(axis)];
-    if (dim.known() && dim.size == size) continue;
+    if (size == -1 || (dim.known() && dim.size == size)) continue;
     cut.push_back(axis);
     ends.push_back(size);
   }

@@ -13,7 +13,8 @@ struct XlaGatherAxes {
   int64_t index_vector_axis = 0;
 };
 
-// A window that would extend beyond the operand is moved until it fits.
+// A window that would extend beyond the operand is moved until it fits. A size of -1 is that of the
+// whole axis, for an axis without an index.
 Result<ValueId> LowerXlaGather(Lowering& b, ValueId x, ValueId indices, XlaGatherAxes axes,
                                const std::vector<int64_t>& sizes);
 // A window that extends beyond the operand is left out.
