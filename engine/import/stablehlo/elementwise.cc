@@ -235,6 +235,14 @@ std::optional<double> Number(const HloNode& b, size_t i) {
   return values.ok() ? std::optional<double>((*values)[0]) : std::nullopt;
 }
 
+// What an operand is the larger one of, it and zero; or kNoValue.
+ValueId RectifiedInput(const HloNode& b, size_t i) {
+  const NodeId producer = b.graph().value(b.in(i)).producer;
+  if (producer == kNoNode) return kNoValue;
+  const Node& node = b.graph().node(producer);
+  return node.op->name == "Relu" ? node.inputs[0] : kNoValue;
+}
+
 Result<Values> LowerClamp(HloNode& b) {
   const std::optional<double> low = Number(b, 0), high = Number(b, 2);
   if (low == 0 && high == 6 && IsFloat(b.dtype(1))) {
@@ -348,6 +356,13 @@ Result<Values> LowerHloElementwise(HloNode& b) {
     if (name == "Max" && IsFloat(b.dtype())) {
       if (Number(b, 1) == 0) return One(b.Add("Relu", AttrMap(), {b.in(0)}));
       if (Number(b, 0) == 0) return One(b.Add("Relu", AttrMap(), {b.in(1)}));
+    }
+    if (name == "Min" && IsFloat(b.dtype())) {
+      for (size_t i = 0; i < 2; ++i) {
+        const ValueId rectified = RectifiedInput(b, 1 - i);
+        if (Number(b, i) != 6 || rectified == kNoValue) continue;
+        return One(b.Add("Relu6", AttrMap(), {rectified}));
+      }
     }
     return One(b.Add(name, AttrMap(), b.all_inputs()));
   }

@@ -130,4 +130,41 @@ Result<HloModule::Elements> HloModule::ElementsOf(const HloAttr& attr) const {
   return DataLoss("a constant ", desc, " of which ", stored, " bytes are stored");
 }
 
+int HloModule::ArgumentBehind(const HloRegion& region, int value, int depth,
+                              int64_t& budget) const {
+  const auto argument = std::find(region.arguments.begin(), region.arguments.end(), value);
+  if (argument != region.arguments.end()) {
+    return static_cast<int>(argument - region.arguments.begin());
+  }
+  constexpr int kMostCalls = 8;  // JAX wraps a function once or twice
+  if (depth >= kMostCalls) return -1;
+  for (const HloOp& op : region.ops) {
+    if (--budget < 0) return -1;
+    const auto result = std::find(op.results.begin(), op.results.end(), value);
+    if (result == op.results.end()) continue;
+    const Result<std::string_view> callee = Text(op, "callee");
+    if (op.name != "call" || !callee.ok()) return -1;
+    const auto called = functions.find(*callee);
+    if (called == functions.end() || called->second.ops.empty()) return -1;
+    const std::vector<int>& returned = called->second.ops.back().operands;
+    const auto index = static_cast<size_t>(result - op.results.begin());
+    if (index >= returned.size()) return -1;
+    const int inner = ArgumentBehind(called->second, returned[index], depth + 1, budget);
+    if (inner < 0 || static_cast<size_t>(inner) >= op.operands.size()) return -1;
+    return ArgumentBehind(region, op.operands[static_cast<size_t>(inner)], depth + 1, budget);
+  }
+  return -1;
+}
+
+std::vector<int> HloModule::PassedThrough(std::string_view function) const {
+  std::vector<int> passed;
+  const auto found = functions.find(function);
+  if (found == functions.end() || found->second.ops.empty()) return passed;
+  int64_t budget = int64_t{1} << 24;  // ops that are looked at
+  for (int value : found->second.ops.back().operands) {
+    passed.push_back(ArgumentBehind(found->second, value, 0, budget));
+  }
+  return passed;
+}
+
 }  // namespace oncilla

@@ -79,6 +79,13 @@ struct HloModule {
     bool splat = false;
   };
   Result<Elements> ElementsOf(const HloAttr& attr) const;
+
+  // For each result of a function, the argument that it is, unchanged; else -1. Empty when there is
+  // no such function.
+  std::vector<int> PassedThrough(std::string_view function) const;
+
+ private:
+  int ArgumentBehind(const HloRegion& region, int value, int depth, int64_t& budget) const;
 };
 
 }  // namespace oncilla

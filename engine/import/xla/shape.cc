@@ -161,6 +161,28 @@ Result<ValueId> CountsAlong(Lowering& b, int64_t count, int axis, int rank, DTyp
   return b.Cast(numbers, dtype, role);
 }
 
+namespace {
+
+// Whether a vector is a range of the numbers from zero on.
+bool IsCount(const Graph& graph, ValueId value) {
+  for (int hops = 0; hops < 8; ++hops) {
+    const Value& of = graph.value(value);
+    if (of.producer == kNoNode) return false;
+    const Node& node = graph.node(of.producer);
+    if (node.op->name == "Range" && node.inputs.size() == 3) {
+      const auto start = KnownInts(graph.fact(node.inputs[0]));
+      const auto step = KnownInts(graph.fact(node.inputs[2]));
+      return start.has_value() && step.has_value() && start->size() == 1 && step->size() == 1 &&
+             (*start)[0].size == 0 && (*step)[0].size == 1;
+    }
+    if (node.op->name != "Cast" && node.op->name != "Identity") return false;
+    value = node.inputs[0];
+  }
+  return false;
+}
+
+}  // namespace
+
 bool IsCountAlong(const Graph& graph, ValueId value, int axis) {
   const int rank = graph.fact(value).shape.rank();
   for (int hops = 0; hops < 8; ++hops) {
@@ -168,6 +190,18 @@ bool IsCountAlong(const Graph& graph, ValueId value, int axis) {
     if (of.producer == kNoNode) break;
     const Node& node = graph.node(of.producer);
     const std::string_view op = node.op->name;
+    if (op == "Range" || op == "Unsqueeze") {
+      // A range of open size, with axes of size one behind it.
+      const int trailing = graph.fact(value).shape.rank() - 1;
+      const auto axes = op == "Unsqueeze" ? KnownInts(graph.fact(node.inputs[1])) : std::nullopt;
+      if (op == "Unsqueeze" && graph.fact(node.inputs[0]).shape.rank() != 1) return false;
+      if (op == "Unsqueeze" && !axes.has_value()) return false;
+      for (size_t i = 0; axes.has_value() && i < axes->size(); ++i) {
+        if ((*axes)[i].size != static_cast<int64_t>(i) + 1) return false;
+      }
+      const ValueId vector = op == "Unsqueeze" ? node.inputs[0] : value;
+      return axis == rank - 1 - trailing && IsCount(graph, vector);
+    }
     if (op != "Expand" && op != "Identity" && op != "Cast") return false;
     value = node.inputs[0];
   }

@@ -147,6 +147,8 @@ class Flattener {
   Result<Site> Follow(Site site);
   // One step of Follow(); nothing at its end.
   Result<std::optional<Site>> Step(const Site& site);
+  // The input that an output of an XlaCallModule is, unchanged, or -1.
+  int HloArgument(const TfNode& node, int output);
 
   static bool PassesHandles(std::string_view op) {
     return op == "Switch" || op == "RefSwitch" || op == "Enter" || op == "RefEnter";
@@ -195,6 +197,8 @@ class Flattener {
 
   // Reading or writing a variable that changes is an effect; `wanted` is whether the request
   // includes it.
+  // Whether an assignment gives a variable the value that it has.
+  Result<bool> AssignsItself(const Site& site, const Site& variable);
   Status LookAtState(const Site& site, const TfInput& input, bool& effect, bool& wanted);
 
   // Resolves a name as users spell it: "node:0", or "call/inner/node" for the bodies of calls. If a
@@ -216,6 +220,8 @@ class Flattener {
   std::map<Site, int> feeds_;
   std::vector<Site> visited_;  // all that runs, each after what it depends on
   std::set<Site> written_;
+  std::set<Site> idle_writes_;  // those that assign a variable its own value
+  std::unordered_map<const TfNode*, std::vector<int>> passed_;  // by HloArgument
   bool has_state_ = false;
   std::vector<Site> pending_;
   // The ends of traces that were made already, so that a chain of identities is traced once;

@@ -222,6 +222,12 @@ Result<std::optional<Site>> Flattener::Step(const Site& site) {
     ONCILLA_ASSIGN(const Site next, Source(site.frame, node.inputs[output + (counts ? 3 : 0)]));
     return Next(next);
   }
+  if (node.op == "XlaCallModule") {
+    const int input = HloArgument(node, site.output);
+    if (input < 0) return Next();
+    ONCILLA_ASSIGN(const Site next, Source(site.frame, node.inputs[static_cast<size_t>(input)]));
+    return Next(next);
+  }
   if (!IsTfPassThrough(node.op)) return Next();
   if (site.output >= node.data_inputs() || (site.output > 0 && node.op != "IdentityN")) {
     return Fail(site, DataLoss("has no output ", site.output));
