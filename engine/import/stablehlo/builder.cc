@@ -93,7 +93,6 @@ Status HloBuilder::Lower(const HloOp& op) {
     if (result.kind == HloType::Kind::kTensor && result.dtype == DType::kInvalid) {
       return Unsupported("stablehlo.", op.name, ": a type of elements that is not supported");
     }
-    if (IsComplex(result.dtype)) return Unsupported("stablehlo.", op.name, " of complex numbers");
   }
   Result<HloValues> results = LowerOp(op, name);
   if (!results.ok()) {
@@ -111,11 +110,6 @@ Status HloBuilder::Lower(const HloOp& op) {
 }
 
 Result<HloValues> HloBuilder::LowerOp(const HloOp& op, std::string name) {
-  if (op.name == "constant") return Constant(op);
-  if (op.name == "iota") return Iota(op, name);
-  if (op.name == "broadcast_in_dim" || op.name == "dynamic_broadcast_in_dim") {
-    return Broadcast(op, name);
-  }
   if (op.name == "call" || op.name == "composite") {
     const std::string_view attr = op.name == "call" ? "callee" : "decomposition";
     ONCILLA_ASSIGN(const std::string_view function, state_.source.Text(op, attr));
@@ -134,6 +128,15 @@ Result<HloValues> HloBuilder::LowerOp(const HloOp& op, std::string name) {
       return PassOn(op);
     }
     if (target == "shape_assertion") return HloValues(op.results.size());
+  }
+  ONCILLA_ASSIGN(HloValues operands, PassOn(op));
+  if (IsHloComplex(op, state_.source, operands)) {
+    return LowerHloComplex(*this, op, name, std::move(operands));
+  }
+  if (op.name == "constant") return Constant(op);
+  if (op.name == "iota") return Iota(op, name);
+  if (op.name == "broadcast_in_dim" || op.name == "dynamic_broadcast_in_dim") {
+    return Broadcast(op, name);
   }
   if (IsHloElementwise(op, state_.source)) return Elementwise(op, name);
   if (std::optional<HloValues> moved = MoveSplat(op); moved.has_value()) return *std::move(moved);
@@ -323,7 +326,11 @@ Result<Graph> HloBuilder::BodyOf(const HloOp& op, size_t region) {
     arguments.push_back(Whole(id, inside.argument_types[i]));
   }
   ONCILLA_ASSIGN(const HloValues results, builder.Run(inside, std::move(arguments)));
-  for (const HloValue& result : results) body.AddOutput("result", result.id);
+  for (const HloValue& result : results) {
+    if (result.id == kNoValue || result.imag != kNoValue)
+      return Unsupported("a body of other than numbers");
+    body.AddOutput("result", result.id);
+  }
   return body;
 }
 
@@ -339,6 +346,7 @@ Result<Values> LowerHloFunction(const HloModule& source, std::string_view functi
   Values out;
   for (HloValue& result : results) {
     if (result.id == kNoValue) continue;  // a token
+    if (result.imag != kNoValue) return Unsupported("a result of complex numbers");
     ONCILLA_ASSIGN(const ValueId full, builder.Full(result));
     out.push_back(full);
   }

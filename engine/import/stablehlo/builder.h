@@ -27,6 +27,7 @@ struct HloValue {
   ValueId shape = kNoValue;  // of a narrow value whose type is open: i64
   int type = -1;
   ValueId full = kNoValue;  // of a narrow value, once something needed all elements
+  ValueId imag = kNoValue;  // of complex numbers, which are never narrow: `id` is the real part
 };
 using HloValues = std::vector<HloValue>;
 
@@ -102,6 +103,7 @@ class HloBuilder {
 
  private:
   friend class HloControl;
+  friend class HloComplex;
   friend class HloNode;
   const HloType& TypeOf(int type) const { return state_.source.types[static_cast<size_t>(type)]; }
   Result<HloValue*> Find(int number);
@@ -123,6 +125,11 @@ class HloBuilder {
   int64_t count_ = 0;
   bool sorts_ = false;
 };
+
+// Ops of complex numbers, in complex.cc, whose parts are values of their own.
+bool IsHloComplex(const HloOp& op, const HloModule& source, const HloValues& operands);
+Result<HloValues> LowerHloComplex(HloBuilder& builder, const HloOp& op, const std::string& name,
+                                  HloValues operands);
 
 // Loops and branches, in control.cc.
 Result<HloValues> LowerHloControl(HloBuilder& builder, const HloOp& op, const std::string& name);

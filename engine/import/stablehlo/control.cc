@@ -83,6 +83,7 @@ Status HloControl::FindCaptured() {
   for (int number : read) {
     ONCILLA_ASSIGN(HloValue * value, outer_.Find(number));
     if (value->id == kNoValue) continue;  // a token
+    if (value->imag != kNoValue) return Unsupported("complex numbers in a loop or branch");
     const bool inside = IsConstant(*value) && (!value->narrow || value->shape == kNoValue);
     captured_.push_back({number, inside ? Role::kInside : Role::kArgument});
     if (inside) continue;
@@ -167,6 +168,7 @@ Result<HloValues> HloControl::While() {
   Values inputs;
   for (size_t i = 0; i < op_.operands.size(); ++i) {
     ONCILLA_ASSIGN(HloValue * value, outer_.Find(op_.operands[i]));
+    if (value->imag != kNoValue) return Unsupported("complex numbers in a loop");
     carried.push_back(*value);
     facts.emplace_back();
     const bool token = value->id == kNoValue;
@@ -243,7 +245,9 @@ Result<HloValues> HloControl::Branch() {
     ONCILLA_ASSIGN(HloValues results, inner.Run(op_.regions[k], {}));
     if (k > 0 && results.size() != given.size()) return DataLoss("its branches give other values");
     for (size_t i = 0; i < results.size(); ++i) {
-      if (results[i].id == kNoValue) return Unsupported("a branch that gives a token");
+      if (results[i].id == kNoValue || results[i].imag != kNoValue) {
+        return Unsupported("a branch that gives a token or complex numbers");
+      }
       ONCILLA_ASSIGN(const ValueId full, inner.Full(results[i]));
       const Fact fact = branch.fact(full).WithoutContents();
       if (k == 0) {

@@ -56,3 +56,7 @@ hlo("Nested", lambda x: lax.fori_loop(0, 3, lambda i, c: lax.while_loop(lambda d
 hlo("Branch", lambda x, i: (lax.switch(i, [lambda y: y + 1, lambda y: y * 2, lambda y: -y], x), lax.cond(x[0] > 9, lambda y: y, lambda y: y - 1, x)), f32(4), np.int32(1))
 hlo("Random", lambda x: x + jax.random.normal(jax.random.PRNGKey(0), (4,)), f32(4))
 hlo("Open", lambda x: (jnp.reshape(jax.nn.softmax(x @ W1), (-1,)), jnp.zeros((x.shape[0], 4)) + x.shape[0], jnp.concatenate([x, x], 0), jnp.arange(x.shape[0])), f32(3, 8), open=["b, 8"])
+hlo("Open_arg", lambda x: (jnp.argmax(x, 0), x[:, 1], jnp.tril(jnp.ones((x.shape[0], x.shape[0])))), f32(3, 4), open=["b, 4"])
+hlo("Fourier", lambda x: (jnp.abs(jnp.fft.rfft(x)), jnp.fft.fft2(x).real, jnp.fft.irfft(jnp.fft.rfft(x) * 2.0, n=6), jnp.fft.irfft2(jnp.fft.rfft2(x) * 2.0), jnp.fft.ifft(x).imag), f32(2, 4, 6))
+hlo("Complex", lambda x, y: (lambda z, w: tuple(p(v) for v in (z * w, z / w, z + w[::-1], jnp.exp(z), jnp.conj(z) - w) for p in (jnp.real, jnp.imag)) + (jnp.abs(z),))(lax.complex(x, y), lax.complex(y + 3, x)), f32(5), f32(5))
+hlo("Relu6", lambda x: (jnp.minimum(jnp.maximum(x * 5, 0), 6), jnp.clip(x * 5, 0, 6)), f32(9))
