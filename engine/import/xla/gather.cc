@@ -391,11 +391,12 @@ Result<ValueId> LowerXlaScatter(Lowering& b, ValueId x, ValueId indices, ValueId
     sizes[static_cast<size_t>(window[i])] = dim.size;
   }
   ONCILLA_ASSIGN(Places p, PlacesOf(b, x, indices, axes, sizes));
-  if (p.map.empty()) return Unsupported("a scatter without indices");
+  if (rank == 0) return Unsupported("a scatter into a scalar");
   // An axis without an index that an update fills in part gets the index zero.
   for (int64_t axis : OtherAxes(rank, p.map)) {
     const Dim& dim = shape[static_cast<int>(axis)];
-    if (dim.known() && dim.size == sizes[static_cast<size_t>(axis)]) continue;
+    const bool whole = dim.known() && dim.size == sizes[static_cast<size_t>(axis)];
+    if (whole && (axis > 0 || !p.map.empty())) continue;  // one axis at least has an index
     std::vector<int64_t> pads(2 * static_cast<size_t>(p.batch + 1), 0);
     pads.back() = 1;
     ONCILLA_ASSIGN(p.indices,
