@@ -300,10 +300,8 @@ Result<HloValues> HloBuilder::Elementwise(const HloOp& op, const std::string& na
 
 Result<Graph> HloBuilder::BodyOf(const HloOp& op, size_t region) {
   if (region >= op.regions.size()) return DataLoss("lacks a region");
-  const HloRegion& inside = op.regions[region];
   Graph body(graph_.shared_ops());
-  HloBuilder builder(state_, body, "body");
-  builder.sorts_ = op.name == "sort";
+  std::map<int, HloValue> outside;
   if (!op.isolated) {
     // Numbers from outside may be used if they are the same in every run.
     for (const auto& [number, value] : values_) {
@@ -312,26 +310,46 @@ Result<Graph> HloBuilder::BodyOf(const HloOp& op, size_t region) {
       HloValue copy = value;
       copy.id = body.AddConstant(graph_.fact(value.id).value);
       copy.full = copy.shape = kNoValue;
-      builder.values_[number] = copy;
+      outside[number] = copy;
     }
   }
+  return BodyOf(op.regions[region], std::move(outside), std::move(body), op.name == "sort");
+}
+
+Result<Graph> HloBuilder::BodyOf(const HloRegion& region, std::map<int, HloValue> outside,
+                                 Graph body, bool sorts) {
+  HloBuilder builder(state_, body, "body");
+  builder.sorts_ = sorts;
+  builder.values_ = std::move(outside);
   HloValues arguments;
-  for (size_t i = 0; i < inside.arguments.size(); ++i) {
-    const HloType& type = TypeOf(inside.argument_types[i]);
+  for (size_t i = 0; i < region.arguments.size(); ++i) {
+    const HloType& type = TypeOf(region.argument_types[i]);
     if (type.kind != HloType::Kind::kTensor || !type.sizes.empty() ||
         type.dtype == DType::kInvalid) {
       return Unsupported("a body of other than numbers");
     }
     const ValueId id = body.AddInput(StrCat("argument", i), Fact::Of(type.dtype, Shape()));
-    arguments.push_back(Whole(id, inside.argument_types[i]));
+    arguments.push_back(Whole(id, region.argument_types[i]));
   }
-  ONCILLA_ASSIGN(const HloValues results, builder.Run(inside, std::move(arguments)));
+  ONCILLA_ASSIGN(const HloValues results, builder.Run(region, std::move(arguments)));
   for (const HloValue& result : results) {
-    if (result.id == kNoValue || result.imag != kNoValue)
+    if (result.id == kNoValue || result.imag != kNoValue) {
       return Unsupported("a body of other than numbers");
+    }
     body.AddOutput("result", result.id);
   }
   return body;
+}
+
+Result<Graph> HloNode::CalledBody() const {
+  const HloAttr* called = source_.Find(op_, "called_computations");
+  if (called == nullptr || called->kind != HloAttr::Kind::kList || called->items.size() != 1) {
+    return DataLoss("calls other than one function");
+  }
+  const HloAttr& name = source_.attrs[static_cast<size_t>(called->items[0])];
+  const auto found = source_.functions.find(name.text);
+  if (found == source_.functions.end()) return DataLoss("no function '", name.text, "'");
+  return builder_.BodyOf(found->second, {}, Graph(graph().shared_ops()), false);
 }
 
 Result<Values> LowerHloFunction(const HloModule& source, std::string_view function, Module& target,

@@ -63,6 +63,8 @@ class HloNode : public Lowering {
   }
   // A region as a graph of scalars.
   Result<Graph> Body(size_t region);
+  // A function of the module that the op names, as a graph of scalars.
+  Result<Graph> CalledBody() const;
   // Whether this is within the body of a sort.
   bool sorts() const;
 
@@ -98,6 +100,8 @@ class HloBuilder {
   // All elements of a value.
   Result<ValueId> Full(HloValue& value);
   Result<Graph> BodyOf(const HloOp& op, size_t region);
+  Result<Graph> BodyOf(const HloRegion& region, std::map<int, HloValue> outside, Graph body,
+                       bool sorts);
   // A value of this type.
   HloValue Whole(ValueId id, int type) const;
 

@@ -1,4 +1,6 @@
 // Ops of StableHLO that combine elements: products, convolutions, reductions, sorts, factors.
+#include <algorithm>
+
 #include "engine/import/stablehlo/builder.h"
 #include "engine/import/xla/conv.h"
 #include "engine/import/xla/dot.h"
@@ -166,6 +168,22 @@ Result<Values> LowerTopK(HloNode& b) {
                   {b.in(0), count});
 }
 
+bool AllOnes(const HloNode& b, size_t input) {
+  const auto known = KnownInts(b.in_fact(input));
+  return known.has_value() &&
+         std::all_of(known->begin(), known->end(), [](const Dim& dim) { return dim.size == 1; });
+}
+
+// A reduction over windows whose sizes a run computes.
+Result<Values> LowerOpenWindow(HloNode& b) {
+  if (b.inputs() != 7) return Unsupported("of several operands, or with other operands");
+  ONCILLA_ASSIGN(const Graph body, b.CalledBody());
+  if (!AllOnes(b, 3) || !AllOnes(b, 4) || !AllOnes(b, 5)) {
+    return Unsupported("windows of open size with strides or dilations");
+  }
+  return LowerXlaRunning(b, b.in(0), b.in(1), b.in(2), b.in(6), body);
+}
+
 }  // namespace
 
 std::span<const HloOpRow> HloContractionRows() { return kRows; }
@@ -176,6 +194,7 @@ Result<Values> LowerHloCustomCall(HloNode& b) {
   if (target == "mhlo.topk" || target == "chlo.top_k" || target == "stablehlo.dynamic_top_k") {
     return LowerTopK(b);
   }
+  if (target == "stablehlo.dynamic_reduce_window") return LowerOpenWindow(b);
   return Unsupported("a call of '", target, "', which is not part of the model");
 }
 

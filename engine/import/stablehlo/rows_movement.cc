@@ -216,6 +216,10 @@ Result<Values> LowerDimensionSize(HloNode& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.Int("dimension"));
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   if (axis < 0 || axis >= rank) return DataLoss("axis ", axis);
+  const Dim& dim = b.in_fact(0).shape[static_cast<int>(axis)];
+  if (dim.known()) {
+    return One(b.Scalar(b.result_type().dtype, static_cast<double>(dim.size)));
+  }
   ONCILLA_ASSIGN(const ValueId size,
                  b.Sizes(b.in(0), static_cast<int>(axis), static_cast<int>(axis) + 1, "size"));
   ONCILLA_ASSIGN(const ValueId scalar, b.Add(ReshapeAttrs(), {size, b.Ints({})}, "scalar"));

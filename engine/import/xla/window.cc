@@ -243,4 +243,54 @@ Result<Values> LowerXlaReduceWindow(Lowering& b, const Values& operands, const V
   return ByTaps(b, x, inits, window, body);
 }
 
+namespace {
+
+// The one axis that a window's sizes say is covered as a whole.
+Result<int> RunningAxis(const Lowering& b, ValueId x, ValueId size) {
+  const auto sizes = KnownInts(b.fact(size));
+  const PartialShape& shape = b.fact(x).shape;
+  int found = -1;
+  if (sizes.has_value() && static_cast<int>(sizes->size()) == shape.rank()) {
+    for (int i = 0; i < shape.rank(); ++i) {
+      const Dim& dim = (*sizes)[static_cast<size_t>(i)];
+      if (dim.known() && dim.size == 1) continue;
+      if (found >= 0 || !dim.Same(shape[i])) {
+        return Unsupported("windows of open size over ", shape);
+      }
+      found = i;
+    }
+  }
+  if (found < 0) return Unsupported("windows of open size over ", shape);
+  return found;
+}
+
+}  // namespace
+
+Result<Values> LowerXlaRunning(Lowering& b, ValueId x, ValueId init, ValueId size, ValueId padding,
+                               const Graph& body) {
+  ONCILLA_ASSIGN(const int axis, RunningAxis(b, x, size));
+  const std::optional<XlaFold> fold = FoldOf(body);
+  if (!fold.has_value() || (*fold != XlaFold::kAdd && *fold != XlaFold::kMul) ||
+      b.fact(x).dtype == DType::kBool || !IsNeutral(*fold, b.fact(init))) {
+    return Unsupported("windows of open size with a body of their own");
+  }
+  const int rank = b.fact(x).shape.rank();
+  // Before the axis there must be room for all elements but one, and nothing elsewhere.
+  ONCILLA_ASSIGN(const ValueId whole, b.Sizes(x, axis, axis + 1, "length"));
+  ONCILLA_ASSIGN(const ValueId before, b.Add("Sub", AttrMap(), {whole, b.Ints({1})}, "before"));
+  const std::vector<int64_t> none(static_cast<size_t>(2 * axis), 0);
+  const std::vector<int64_t> behind(static_cast<size_t>(2 * (rank - axis) - 1), 0);
+  ONCILLA_ASSIGN(const ValueId wanted,
+                 b.Add(ConcatAttrs{.axis = 0}, {b.Ints(none), before, b.Ints(behind)}, "wanted"));
+  ONCILLA_ASSIGN(const ValueId wide, b.Cast(padding, DType::kI64, "padding"));
+  ONCILLA_ASSIGN(const ValueId flat, b.Add(ReshapeAttrs(), {wide, b.Ints({-1})}, "padding_list"));
+  ONCILLA_ASSIGN(const ValueId each, b.Add("Equal", AttrMap(), {flat, wanted}, "each_fits"));
+  ONCILLA_ASSIGN(const ValueId fits, b.Add("ReduceAll", ReduceAttrs(), {each}, "fits"));
+  const ValueId text = b.Constant(
+      Tensor::Strings({}, {"windows of open size are supported as running sums only; padded by"}));
+  ONCILLA_TRY(b.AddAll(AssertAttrs{}, {fits, text, flat}, "check").status());
+  return One(
+      b.Add(*fold == XlaFold::kAdd ? "CumSum" : "CumProd", CumulativeAttrs(), {x, b.Ints({axis})}));
+}
+
 }  // namespace oncilla

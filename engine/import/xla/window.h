@@ -16,4 +16,10 @@ struct XlaWindow {
 Result<Values> LowerXlaReduceWindow(Lowering& b, const Values& operands, const Values& inits,
                                     XlaWindow window, const Graph& body);
 
+// A running sum or product along an axis of open size: what windows as long as that axis are, if
+// all other sizes, strides and dilations are one. `size` and `padding` are computed while running,
+// and padding other than that of a sum from the first element on fails the run.
+Result<Values> LowerXlaRunning(Lowering& b, ValueId x, ValueId init, ValueId size, ValueId padding,
+                               const Graph& body);
+
 }  // namespace oncilla

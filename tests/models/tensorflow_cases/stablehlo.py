@@ -60,3 +60,5 @@ hlo("Open_arg", lambda x: (jnp.argmax(x, 0), x[:, 1], jnp.tril(jnp.ones((x.shape
 hlo("Fourier", lambda x: (jnp.abs(jnp.fft.rfft(x)), jnp.fft.fft2(x).real, jnp.fft.irfft(jnp.fft.rfft(x) * 2.0, n=6), jnp.fft.irfft2(jnp.fft.rfft2(x) * 2.0), jnp.fft.ifft(x).imag), f32(2, 4, 6))
 hlo("Complex", lambda x, y: (lambda z, w: tuple(p(v) for v in (z * w, z / w, z + w[::-1], jnp.exp(z), jnp.conj(z) - w) for p in (jnp.real, jnp.imag)) + (jnp.abs(z),))(lax.complex(x, y), lax.complex(y + 3, x)), f32(5), f32(5))
 hlo("Relu6", lambda x: (jnp.minimum(jnp.maximum(x * 5, 0), 6), jnp.clip(x * 5, 0, 6)), f32(9))
+hlo("Open_sums", lambda x: (jnp.cumsum(x, 0), jnp.cumprod(x, 0)), f32(3, 4), open=["b, 4"])
+hlo("Scatter_start", lambda x: x.at[0:2, 1:3].set(7.0), f32(3, 4))

@@ -144,8 +144,18 @@ Result<Values> LowerXlaReduceOp(TfLowering& b) {
   return LowerXlaReduce(b, operands, inits, axes, body);
 }
 
+bool AllOnes(const TfLowering& b, size_t input) {
+  const auto known = KnownInts(b.in_fact(input));
+  return known.has_value() &&
+         std::all_of(known->begin(), known->end(), [](const Dim& dim) { return dim.size == 1; });
+}
+
 Result<Values> LowerXlaWindowOp(TfLowering& b) {
   XlaWindow window;
+  if (!AllIntsKnown(b.in_fact(2)) && AllOnes(b, 3) && AllOnes(b, 4) && AllOnes(b, 5)) {
+    ONCILLA_ASSIGN(const Graph body, BodyOf(b, {b.in(0)}, false));
+    return LowerXlaRunning(b, b.in(0), b.in(1), b.in(2), b.in(6), body);
+  }
   ONCILLA_ASSIGN(window.size, b.KnownInts(2, "the windows' size"));
   ONCILLA_ASSIGN(window.strides, b.KnownInts(3, "the strides"));
   ONCILLA_ASSIGN(window.base_dilation, b.KnownInts(4, "the dilation of the operand"));
