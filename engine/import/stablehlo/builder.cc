@@ -147,6 +147,9 @@ Result<HloValues> HloBuilder::LowerOp(const HloOp& op, std::string name) {
     inputs.push_back(full);
   }
   HloNode node(*this, graph_, std::move(name), std::move(inputs), op, state_.source);
+  if (std::optional<Tensor> known = KnownHloInts(node); known.has_value()) {
+    return HloValues{Whole(graph_.AddConstant(*std::move(known)), -1)};
+  }
   Result<Values> values = Values();
   if (op.name == "custom_call") {
     values = LowerHloCustomCall(node);
@@ -293,6 +296,9 @@ Result<HloValues> HloBuilder::Elementwise(const HloOp& op, const std::string& na
     }
   }
   HloNode node(*this, graph_, name, std::move(inputs), op, state_.source);
+  if (std::optional<Tensor> known = KnownHloInts(node); known.has_value()) {
+    return HloValues{Whole(graph_.AddConstant(*std::move(known)), -1)};
+  }
   ONCILLA_ASSIGN(const Values values, LowerHloElementwise(node));
   result.id = values[0];
   return HloValues{result};

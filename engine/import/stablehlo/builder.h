@@ -87,6 +87,9 @@ std::span<const HloOpRow> HloContractionRows();
 // Elementwise ops: the operands may be narrow, and so the result.
 Result<Values> LowerHloElementwise(HloNode& b);
 bool IsHloElementwise(const HloOp& op, const HloModule& source);
+// What an op on few integers gives, if these are known while importing: sizes that are computed
+// from those of a run's feeds decide what other ops become.
+std::optional<Tensor> KnownHloInts(const HloNode& b);
 // Custom calls by name, for those that are not elementwise.
 Result<Values> LowerHloCustomCall(HloNode& b);
 

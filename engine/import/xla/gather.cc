@@ -74,6 +74,7 @@ Result<Places> PlacesOf(Lowering& b, ValueId x, ValueId indices, const XlaGather
   for (int i = 0; i < rank; ++i) {
     const int64_t size = sizes[static_cast<size_t>(i)];
     if (size == -1 && !Names(axes.index_map, i) && !Names(gone, i)) continue;
+    if (size == -1) return Unsupported("slices of open size along an axis with indices");
     if (size < 0 || (shape[i].known() && size > shape[i].size)) {
       return InvalidArgument("a slice of size ", size, " of ", shape);
     }
