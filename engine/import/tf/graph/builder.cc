@@ -12,6 +12,13 @@ namespace oncilla {
 
 namespace {
 
+// What a user can do about an op that will not be lowered, or nothing.
+std::string HintFor(std::string_view op) {
+  if (!op.starts_with("Xla")) return "";
+  return "of XLA; jax2tf.convert(.., native_serialization=False, enable_xla=False) exports JAX "
+         "without them";
+}
+
 SourceNode SourceNodeOf(const TfFlatNode& node) {
   SourceNode out{std::string(node.source->op), std::string(node.device)};
   const Bytes classes = node.source->FindAttr("_class");
@@ -121,7 +128,8 @@ Status TfBuilder::AddNode(size_t i) {
     row = FindTfComplexOp(node.op());
     complex_[i] = row != nullptr && GivesComplex(*node.source, state_.source.Attrs(*node.source));
     if (row == nullptr) {
-      state_.unsupported.Add(node.op(), complex ? "of complex numbers" : "", node.name);
+      state_.unsupported.Add(node.op(), complex ? "of complex numbers" : HintFor(node.op()),
+                             node.name);
       fail();
       return {};
     }
