@@ -9,7 +9,7 @@ MAX_FUNCTION = 80     # lines between the braces
 SOURCES = {".h", ".hpp", ".c", ".cc", ".inc"}
 
 # Files of an importer's ops that lower to several families.
-ACROSS_FAMILIES = {"activation", "attention", "einsum", "gradient", "loss", "signal", "state", "window"}
+ACROSS_FAMILIES = {"activation", "attention", "einsum", "gradient", "loss", "signal", "state", "window", "xla"}
 # Folders of cl_kernels that belong to no family.
 NO_FAMILY = {"common", "probe"}
 # Where a table of op names would say again what a row of engine/ops says.

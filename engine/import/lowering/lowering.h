@@ -31,6 +31,7 @@ class Lowering {
   ValueId in(size_t i) const { return i < inputs_.size() ? inputs_[i] : kNoValue; }
   bool has(size_t i) const { return in(i) != kNoValue; }
   const Values& all_inputs() const { return inputs_; }
+  const Graph& graph() const { return graph_; }
   const Fact& fact(ValueId id) const { return graph_.fact(id); }
   const Fact& in_fact(size_t i) const { return graph_.fact(in(i)); }
   DType dtype(size_t i = 0) const { return in_fact(i).dtype; }

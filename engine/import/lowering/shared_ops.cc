@@ -144,7 +144,11 @@ Result<ValueId> PlacesInside(Lowering& b, int rank, ValueId whole, ValueId part,
 }  // namespace
 
 Result<Values> LowerDynamicUpdateSlice(Lowering& b) {
-  const PartialShape operand = b.in_fact(0).shape, update = b.in_fact(1).shape;
+  return One(DynamicUpdateSlice(b, b.in(0), b.in(1), b.in(2)));
+}
+
+Result<ValueId> DynamicUpdateSlice(Lowering& b, ValueId x, ValueId values, ValueId start) {
+  const PartialShape operand = b.fact(x).shape, update = b.fact(values).shape;
   if (!operand.ranked() || !update.ranked()) return Unsupported("of tensors of unknown rank");
   const int rank = operand.rank();
   if (update.rank() != rank) return InvalidArgument("of ranks that differ");
@@ -153,24 +157,29 @@ Result<Values> LowerDynamicUpdateSlice(Lowering& b) {
       return InvalidArgument("an update ", update, " of ", operand);
     }
   }
-  ONCILLA_ASSIGN(const ValueId whole, b.Add(ShapeAttrs(), {b.in(0)}, "whole"));
-  ONCILLA_ASSIGN(const ValueId part, b.Add(ShapeAttrs(), {b.in(1)}, "part"));
+  ONCILLA_ASSIGN(const ValueId whole, b.Add(ShapeAttrs(), {x}, "whole"));
+  ONCILLA_ASSIGN(const ValueId part, b.Add(ShapeAttrs(), {values}, "part"));
   ONCILLA_ASSIGN(const ValueId places,
-                 PlacesInside(b, rank, whole, part, b.in(2), operand.known() && update.known()));
+                 PlacesInside(b, rank, whole, part, start, operand.known() && update.known()));
   ONCILLA_ASSIGN(const ValueId indices, b.Add("Reshape", {}, {places, b.Ints({-1, 1})}, "indices"));
-  ONCILLA_ASSIGN(const ValueId flat, b.Add("Reshape", {}, {b.in(0), b.Ints({-1})}, "flat"));
-  ONCILLA_ASSIGN(const ValueId values, b.Add("Reshape", {}, {b.in(1), b.Ints({-1})}, "values"));
-  ONCILLA_ASSIGN(const ValueId written,
-                 b.Add(ScatterNDAttrs(), {flat, indices, values}, "written"));
-  return One(b.Add("Reshape", {}, {written, whole}));
+  ONCILLA_ASSIGN(const ValueId flat, b.Add("Reshape", {}, {x, b.Ints({-1})}, "flat"));
+  ONCILLA_ASSIGN(const ValueId parts, b.Add("Reshape", {}, {values, b.Ints({-1})}, "values"));
+  ONCILLA_ASSIGN(const ValueId written, b.Add(ScatterNDAttrs(), {flat, indices, parts}, "written"));
+  return b.Add("Reshape", {}, {written, whole});
 }
 
 // Elements are gathered by their places, so that the result's shape follows from the sizes alone,
 // and a loop that moves the start keeps its plan.
 Result<Values> LowerDynamicSlice(Lowering& b) {
-  const PartialShape operand = b.in_fact(0).shape;
-  if (!operand.ranked()) return Unsupported("of a tensor of unknown rank");
+  if (!b.in_fact(0).shape.ranked()) return Unsupported("of a tensor of unknown rank");
   ONCILLA_ASSIGN(const std::vector<int64_t> sizes, b.KnownInts(2, "the sizes"));
+  return One(DynamicSlice(b, b.in(0), b.in(1), sizes));
+}
+
+Result<ValueId> DynamicSlice(Lowering& b, ValueId x, ValueId start,
+                             const std::vector<int64_t>& sizes) {
+  const PartialShape operand = b.fact(x).shape;
+  if (!operand.ranked()) return Unsupported("of a tensor of unknown rank");
   const int rank = operand.rank();
   if (static_cast<int>(sizes.size()) != rank) {
     return InvalidArgument(sizes.size(), " sizes for ", operand);
@@ -181,14 +190,13 @@ Result<Values> LowerDynamicSlice(Lowering& b) {
       return InvalidArgument("size ", size, " of axis ", axis, " of ", operand);
     }
   }
-  ONCILLA_ASSIGN(const ValueId whole, b.Add(ShapeAttrs(), {b.in(0)}, "whole"));
+  ONCILLA_ASSIGN(const ValueId whole, b.Add(ShapeAttrs(), {x}, "whole"));
   const ValueId part = b.Ints(sizes);
-  ONCILLA_ASSIGN(const ValueId places,
-                 PlacesInside(b, rank, whole, part, b.in(1), operand.known()));
-  ONCILLA_ASSIGN(const ValueId flat, b.Add("Reshape", {}, {b.in(0), b.Ints({-1})}, "flat"));
+  ONCILLA_ASSIGN(const ValueId places, PlacesInside(b, rank, whole, part, start, operand.known()));
+  ONCILLA_ASSIGN(const ValueId flat, b.Add("Reshape", {}, {x, b.Ints({-1})}, "flat"));
   ONCILLA_ASSIGN(const ValueId picked,
                  b.Add(GatherAttrs{.negative_indices = false}, {flat, places}, "picked"));
-  return One(b.Add("Reshape", {}, {picked, part}));
+  return b.Add("Reshape", {}, {picked, part});
 }
 
 // One of the sizes may be -1, which stands for the remainder.

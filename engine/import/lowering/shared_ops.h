@@ -16,6 +16,10 @@ Result<Values> LowerSliceBySize(Lowering& b);
 Result<Values> LowerDynamicUpdateSlice(Lowering& b);
 // Inputs x, start, sizes: the part of x of these known sizes, from start on, moved in the same way.
 Result<Values> LowerDynamicSlice(Lowering& b);
+// The same of any values.
+Result<ValueId> DynamicUpdateSlice(Lowering& b, ValueId x, ValueId update, ValueId start);
+Result<ValueId> DynamicSlice(Lowering& b, ValueId x, ValueId start,
+                             const std::vector<int64_t>& sizes);
 // Inputs x, sizes, axis.
 Result<Values> LowerSplitSizes(Lowering& b);
 // All inputs stacked along a new axis; and one input unstacked.

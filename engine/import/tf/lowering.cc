@@ -4,10 +4,47 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "engine/import/stablehlo/builder.h"
 #include "engine/import/tf/graph/control.h"
 #include "engine/ops/control.h"
 
 namespace oncilla {
+
+TfLowering::TfLowering(TfImportState& state, Graph& graph, const TfFlatNode& node, Values inputs,
+                       std::vector<const TfFlatNode*> producers)
+    : Lowering(graph, node.name, std::move(inputs)),
+      state_(state),
+      module_(state.module),
+      source_(state.source),
+      node_(node),
+      producers_(std::move(producers)) {}
+
+Result<Graph> TfLowering::Body(size_t function, const Facts& arguments) {
+  if (function >= node_.bodies.size()) return DataLoss("lacks a function");
+  const TfFlatGraph& flat = node_.bodies[function];
+  if (flat.inputs.size() != arguments.size()) {
+    return DataLoss("its function takes ", flat.inputs.size(), " arguments, not ",
+                    arguments.size());
+  }
+  Graph body(graph_.shared_ops());
+  Values values;
+  for (const Fact& fact : arguments) {
+    values.push_back(body.AddInput(StrCat("argument", values.size()), fact));
+  }
+  TfBuilder builder(state_, body, flat);
+  ONCILLA_TRY(builder.Build(values));
+  if (builder.failed()) return Unsupported(kTfBodyFailed);
+  for (size_t i = 0; i < flat.outputs.size(); ++i) {
+    ONCILLA_ASSIGN(const ValueId value, builder.Output(i));
+    if (value == kNoValue) return Unsupported("its function gives a handle");
+    body.AddOutput(StrCat("result", i), value);
+  }
+  return body;
+}
+
+Result<Values> TfLowering::CallHlo(const HloModule& module, const Values& arguments) {
+  return LowerHloFunction(module, "main", module_, graph_, name(), arguments);
+}
 
 Result<const TfFlatNode*> TfLowering::State(size_t i) const {
   const TfFlatNode* node = i < producers_.size() ? producers_[i] : nullptr;
@@ -63,7 +100,8 @@ std::vector<std::span<const TfOpRow>> TfOpFamilies() {
           TfResizeRows(),      TfLinalgRows(),   TfSegmentRows(),  TfLossRows(),
           TfSparseRows(),      TfCheckRows(),    TfWindowRows(),   TfListRows(),
           TfStateRows(),       TfRecordRows(),   TfTextRows(),     TfImageRows(),
-          TfRandomRows(),      TfQuantRows(),    TfGradientRows(), TfWindowGradientRows()};
+          TfRandomRows(),      TfQuantRows(),    TfGradientRows(), TfWindowGradientRows(),
+          TfXlaRows(),         TfXlaCallRows()};
 }
 
 const TfOpRow* FindTfOp(std::string_view op) {

@@ -15,16 +15,14 @@
 
 namespace oncilla {
 
+struct HloModule;
+struct TfImportState;
+
 // One TensorFlow node being lowered.
 class TfLowering : public Lowering {
  public:
-  TfLowering(Module& module, Graph& graph, TfGraph& source, const TfFlatNode& node, Values inputs,
-             std::vector<const TfFlatNode*> producers)
-      : Lowering(graph, node.name, std::move(inputs)),
-        module_(module),
-        source_(source),
-        node_(node),
-        producers_(std::move(producers)) {}
+  TfLowering(TfImportState& state, Graph& graph, const TfFlatNode& node, Values inputs,
+             std::vector<const TfFlatNode*> producers);
 
   std::string_view op() const { return node_.op(); }
   TfAttrs attrs() const { return source_.Attrs(*node_.source); }
@@ -47,12 +45,18 @@ class TfLowering : public Lowering {
   bool RanksStayOpen() const override;
   bool SizesStayOpen() const;
 
+  // A function of the node, lowered for arguments of these types.
+  Result<Graph> Body(size_t function, const Facts& arguments);
+  // The results of the function "main" of a StableHLO module.
+  Result<Values> CallHlo(const HloModule& module, const Values& arguments);
+
   // Opens a file of the model by the path in its graph.
   Result<std::shared_ptr<const MappedFile>> OpenAsset(const std::string& path) const {
     return source_.OpenAsset(path);
   }
 
  private:
+  TfImportState& state_;
   Module& module_;
   TfGraph& source_;
   const TfFlatNode& node_;
@@ -92,6 +96,8 @@ std::span<const TfOpRow> TfListRows();
 std::span<const TfOpRow> TfStateRows();
 std::span<const TfOpRow> TfGradientRows();
 std::span<const TfOpRow> TfWindowGradientRows();
+std::span<const TfOpRow> TfXlaRows();
+std::span<const TfOpRow> TfXlaCallRows();
 
 // Rows for nodes with complex tensors, which are represented by real numbers with a last axis of
 // two: these replace all other rows there.

@@ -71,12 +71,23 @@ bool IsTfRandom(std::string_view op) {
 }
 
 TfControlForm TfControlFormOf(std::string_view op) {
-  if (op == "While" || op == "StatelessWhile") return {{"cond", "body"}, {"cond", "body"}, 0};
-  if (op == "If" || op == "StatelessIf") {
+  if (op == "While" || op == "StatelessWhile" || op == "XlaWhile")
+    return {{"cond", "body"}, {"cond", "body"}, 0};
+  if (op == "If" || op == "StatelessIf" || op == "XlaIf") {
     return {{"then_branch", "else_branch"}, {"then", "else"}, 1};
   }
   if (op == "Case" || op == "StatelessCase") return {{"branches"}, {}, 1};
   if (op == "For") return {{"body"}, {"body"}, 2};  // argument 0 is the counter
+  return {};
+}
+
+std::vector<std::string_view> TfElementFunctionsOf(std::string_view op) {
+  if (op == "XlaReduce" || op == "XlaVariadicReduce" || op == "XlaVariadicReduceV2") {
+    return {"reducer"};
+  }
+  if (op == "XlaReduceWindow") return {"computation"};
+  if (op == "XlaScatter") return {"update_computation"};
+  if (op == "XlaVariadicSort") return {"comparator"};
   return {};
 }
 

@@ -34,6 +34,10 @@ struct TfControlForm {
 };
 TfControlForm TfControlFormOf(std::string_view op);
 
+// The functions of numbers that an op applies to elements, such as how XlaReduce folds two of them:
+// attributes that name them. They take none of the op's inputs. Empty for other ops.
+std::vector<std::string_view> TfElementFunctionsOf(std::string_view op);
+
 // TensorFlow's number for the type of a handle.
 inline constexpr int64_t kTfResourceType = 20;
 

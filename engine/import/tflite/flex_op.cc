@@ -1,6 +1,7 @@
 // Builds a graph of one node from a select op's options, so that TensorFlow's rows can lower it.
 #include "engine/import/tflite/flex_op.h"
 
+#include "engine/import/tf/graph/builder.h"
 #include "engine/import/tf/lowering.h"
 #include "engine/import/tflite/flex_buffer.h"
 #include "engine/import/wire/wire.h"
@@ -79,7 +80,8 @@ Result<Values> LowerFlexOp(Module& module, Graph& graph, const TfliteOp& op,
   flat.name = name;
   flat.source = &node;
   std::vector<const TfFlatNode*> producers(inputs.size(), nullptr);
-  TfLowering lowering(module, graph, *source, flat, std::move(inputs), std::move(producers));
+  TfImportState state{*source, module, {}, {}, nullptr, {}};
+  TfLowering lowering(state, graph, flat, std::move(inputs), std::move(producers));
   if (row->lower != nullptr) return row->lower(lowering);
   return One(lowering.Add(row->canonical, {}, lowering.all_inputs()));
 }

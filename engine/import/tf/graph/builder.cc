@@ -120,8 +120,9 @@ Status TfBuilder::AddNode(size_t i) {
   // Complex tensors have an additional last axis for their parts, which only the rows for complex
   // ops know. Loops and branches pass them on unchanged.
   const bool complex = HasComplexType(*node.source);
-  const TfOpRow* row = complex || !node.bodies.empty() ? nullptr : FindTfOp(node.op());
-  if (!node.bodies.empty()) {
+  const bool control = !node.bodies.empty() && TfElementFunctionsOf(node.op()).empty();
+  const TfOpRow* row = complex || control ? nullptr : FindTfOp(node.op());
+  if (control) {
     complex_[i] = complex;
   } else if (row == nullptr) {
     row = FindTfComplexOp(node.op());
@@ -174,8 +175,7 @@ Result<Values> TfBuilder::Lower(const TfFlatNode& node, const TfOpRow* row) {
   if (static_cast<int>(inputs.size()) < row->min_inputs) {
     return DataLoss("has ", inputs.size(), " inputs and needs ", row->min_inputs);
   }
-  TfLowering lowering(state_.module, graph_, state_.source, node, std::move(inputs),
-                      std::move(handles));
+  TfLowering lowering(state_, graph_, node, std::move(inputs), std::move(handles));
   if (row->lower != nullptr) return row->lower(lowering);
   return One(lowering.Add(row->canonical, {}, lowering.all_inputs()));
 }

@@ -393,7 +393,7 @@ Result<Values> LowerIf(TfImportState& state, Graph& graph, const TfFlatNode& nod
 Result<Values> LowerTfControl(TfImportState& state, Graph& graph, const TfFlatNode& node,
                               std::span<const ValueId> inputs) {
   const std::string_view op = node.op();
-  if (op == "While" || op == "StatelessWhile") {
+  if (op == "While" || op == "StatelessWhile" || op == "XlaWhile") {
     if (node.bodies.size() != 2 || node.bodies[0].outputs.size() != 1) {
       return DataLoss("needs a condition with one result, and a body");
     }

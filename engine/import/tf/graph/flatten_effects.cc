@@ -1,5 +1,6 @@
 // Flattening: visits everything that runs, and finds its order, its effects, and tensors by name.
 #include "engine/base/near_names.h"
+#include "engine/import/stablehlo/bytecode.h"
 #include "engine/import/tf/graph/flattener.h"
 #include "engine/import/tf/messages.h"
 
@@ -127,6 +128,11 @@ Status Flattener::FindEffects() {
     ONCILLA_ASSIGN(const Site named, Source(site.frame, node.inputs[0]));
     ONCILLA_ASSIGN(const Site target, FollowHandle(named));
     if (IsArgument(target)) continue;
+    ONCILLA_ASSIGN(const bool idle, AssignsItself(site, target));
+    if (idle) {
+      idle_writes_.insert({site.frame, site.node, 0});
+      continue;
+    }
     // A path through handles ends at a variable that is written, so paths found earlier may be
     // outdated.
     if (written_.insert({target.frame, target.node, 0}).second) followed_[1].clear();
@@ -147,6 +153,12 @@ Status Flattener::FindEffects() {
         effect |= end.frame == site.frame && end.node == site.node;
       }
     }
+    if (idle_writes_.count({site.frame, site.node, 0}) != 0) {
+      // It matters only beside writes of other values, which may come between.
+      ONCILLA_ASSIGN(const Site named, Source(site.frame, node.inputs[0]));
+      ONCILLA_ASSIGN(const Site target, FollowHandle(named));
+      if (!IsState(target)) continue;
+    }
     ONCILLA_ASSIGN(const std::vector<int> bodies, Bodies(site.frame, site.node));
     for (int body : bodies) effect |= !regions_[frames_[body]->region].effects.empty();
     if (effect && wanted) {
@@ -154,6 +166,37 @@ Status Flattener::FindEffects() {
     }
   }
   return {};
+}
+
+// JAX's functions return the variables that they do not change, and what exports them assigns all.
+Result<bool> Flattener::AssignsItself(const Site& site, const Site& variable) {
+  const TfNode& node = NodeAt(site);
+  if (node.op != "AssignVariableOp" || node.data_inputs() < 2) return false;
+  ONCILLA_ASSIGN(const Site named, Source(site.frame, node.inputs[1]));
+  ONCILLA_ASSIGN(const Site value, Follow(named));
+  if (IsArgument(value) || IsArgument(variable)) return false;
+  return value.frame == variable.frame && value.node == variable.node &&
+         NodeAt(value).op == "VarHandleOp";
+}
+
+int Flattener::HloArgument(const TfNode& node, int output) {
+  const auto [known, added] = passed_.emplace(&node, std::vector<int>());
+  if (added) {
+    const auto text = TfAttr(node.FindAttr("module")).String();
+    const auto module =
+        text.ok() ? ReadHloModule(*text, nullptr) : Result<HloModule>(text.status());
+    // A damaged module is refused when it is lowered; one with further arguments numbers them
+    // otherwise.
+    if (module.ok()) {
+      const auto main = module->functions.find("main");
+      if (main != module->functions.end() &&
+          static_cast<int>(main->second.arguments.size()) == node.data_inputs()) {
+        known->second = module->PassedThrough("main");
+      }
+    }
+  }
+  if (output < 0 || static_cast<size_t>(output) >= known->second.size()) return -1;
+  return known->second[static_cast<size_t>(output)];
 }
 
 Status Flattener::LookAtState(const Site& site, const TfInput& input, bool& effect, bool& wanted) {

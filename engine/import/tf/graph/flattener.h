@@ -99,7 +99,9 @@ class Flattener {
   // The frame of a call, created on first request.
   Result<int> Child(int frame_id, int node_id);
 
-  // A function called with so many arguments; recursion is refused.
+  // A function called with so many arguments; recursion is refused. A function of numbers takes
+  // none of the node's inputs, and no handles.
+  static constexpr int kNumbersOnly = -1;
   Result<const TfFunction*> FindFunction(const Site& call, const std::string& name, int arguments) {
     for (int f = call.frame; f >= 0; f = frames_[f]->caller_frame) {
       if (frames_[f]->function != nullptr && frames_[f]->function->name == name) {
@@ -111,7 +113,12 @@ class Flattener {
     }
     auto function = graph_.Function(name);
     if (!function.ok()) return Fail(call, function.status());
-    if (static_cast<int>((*function)->args.size()) != arguments) {
+    if (arguments == kNumbersOnly) {
+      for (const TfFunction::Arg& arg : (*function)->args) {
+        if (arg.tf_type != kTfResourceType) continue;
+        return Fail(call, DataLoss("the function '", name, "' takes a handle"));
+      }
+    } else if (static_cast<int>((*function)->args.size()) != arguments) {
       return Fail(call, DataLoss("gives ", arguments, " inputs to the function '", name,
                                  "', which takes ", (*function)->args.size()));
     }
@@ -140,6 +147,8 @@ class Flattener {
   Result<Site> Follow(Site site);
   // One step of Follow(); nothing at its end.
   Result<std::optional<Site>> Step(const Site& site);
+  // The input that an output of an XlaCallModule is, unchanged, or -1.
+  int HloArgument(const TfNode& node, int output);
 
   static bool PassesHandles(std::string_view op) {
     return op == "Switch" || op == "RefSwitch" || op == "Enter" || op == "RefEnter";
@@ -188,6 +197,8 @@ class Flattener {
 
   // Reading or writing a variable that changes is an effect; `wanted` is whether the request
   // includes it.
+  // Whether an assignment gives a variable the value that it has.
+  Result<bool> AssignsItself(const Site& site, const Site& variable);
   Status LookAtState(const Site& site, const TfInput& input, bool& effect, bool& wanted);
 
   // Resolves a name as users spell it: "node:0", or "call/inner/node" for the bodies of calls. If a
@@ -209,6 +220,8 @@ class Flattener {
   std::map<Site, int> feeds_;
   std::vector<Site> visited_;  // all that runs, each after what it depends on
   std::set<Site> written_;
+  std::set<Site> idle_writes_;  // those that assign a variable its own value
+  std::unordered_map<const TfNode*, std::vector<int>> passed_;  // by HloArgument
   bool has_state_ = false;
   std::vector<Site> pending_;
   // The ends of traces that were made already, so that a chain of identities is traced once;

@@ -103,6 +103,11 @@ Result<std::vector<int>> Flattener::Bodies(int frame_id, int node_id) {
   const Site site{frame_id, node_id, 0};
   const TfNode& node = NodeAt(site);
   TfControlForm form = TfControlFormOf(node.op);
+  const bool elements = form.attrs.empty();
+  if (elements) {
+    form.attrs = TfElementFunctionsOf(node.op);
+    form.names.assign(form.attrs.begin(), form.attrs.end());
+  }
   if (form.attrs.empty()) return std::vector<int>();
   std::vector<std::string> functions;
   if (form.attrs[0] == "branches") {
@@ -122,7 +127,8 @@ Result<std::vector<int>> Flattener::Bodies(int frame_id, int node_id) {
   std::vector<int> bodies;
   for (size_t b = 0; b < functions.size(); ++b) {
     ONCILLA_ASSIGN(const TfFunction* function,
-                   FindFunction(site, functions[b], node.data_inputs() - form.shift));
+                   FindFunction(site, functions[b],
+                                elements ? kNumbersOnly : node.data_inputs() - form.shift));
     std::string prefix = StrCat(frames_[frame_id]->prefix, node.name, "/", form.names[b], "/");
     ONCILLA_ASSIGN(const int body,
                    AddFrame(&function->body, function, frame_id, node_id, std::move(prefix)));
@@ -214,6 +220,12 @@ Result<std::optional<Site>> Flattener::Step(const Site& site) {
       return Fail(site, Unsupported("a branch chooses between resources"));
     }
     ONCILLA_ASSIGN(const Site next, Source(site.frame, node.inputs[output + (counts ? 3 : 0)]));
+    return Next(next);
+  }
+  if (node.op == "XlaCallModule") {
+    const int input = HloArgument(node, site.output);
+    if (input < 0) return Next();
+    ONCILLA_ASSIGN(const Site next, Source(site.frame, node.inputs[static_cast<size_t>(input)]));
     return Next(next);
   }
   if (!IsTfPassThrough(node.op)) return Next();
