@@ -89,12 +89,18 @@ Result<Values> LowerFullyConnected(TfliteLowering& b) {
     const MatMulIntegerAttrs attrs = {.transpose_b = true};
     return TfliteHybridProduct(b, x, attrs, bias, asymmetric, activation);
   }
-  ValueId w = b.in(1);
   if (blocks) {
-    ONCILLA_ASSIGN(w, TfliteBlocksDequantised(b, 1, w, kNoValue, "real_weights"));
+    // Alone, so that the product reads the weights as they are stored.
+    ONCILLA_ASSIGN(const ValueId w, TfliteBlocksDequantised(b, 1, b.in(1), kNoValue, "weights"));
+    const std::string_view inner = b.Inner(activation), role = bias == kNoValue ? inner : "product";
+    ONCILLA_ASSIGN(ValueId y, b.Add(MatMulAttrs{.transpose_b = true}, {x, w}, role));
+    if (bias != kNoValue) {
+      ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, bias}, inner));
+    }
+    return One(b.Activated(y, activation));
   }
   ONCILLA_ASSIGN(const ValueId y,
-                 b.Add(MatMulAttrs{.transpose_b = true}, {x, w, bias}, b.Inner(activation)));
+                 b.Add(MatMulAttrs{.transpose_b = true}, {x, b.in(1), bias}, b.Inner(activation)));
   return One(b.Activated(y, activation));
 }
 
