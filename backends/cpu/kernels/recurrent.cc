@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/cpu/fast/fast.h"
+#include "backends/cpu/fast/sample_steps.h"
 #include "backends/cpu/kernel.h"
 #include "engine/tensor/dispatch.h"
 
@@ -182,21 +183,8 @@ Status Recurrent(const RecurrentAttrs& attrs, const Args& args) {
   layer.steps = y[0], layer.samples = y[1], layer.units = y[2];
   layer.gates = RecurrentGates(layer.op);
   layer.clip = attrs.clip;
-  std::vector<int64_t> lengths(static_cast<size_t>(layer.samples), layer.steps);
-  if (args.has_input(2)) {
-    DispatchDType(args.in(2).dtype, [&]<class T>(TypeTag<T>) {
-      if constexpr (std::is_integral_v<T>) {
-        for (size_t n = 0; n < lengths.size(); ++n) {
-          lengths[n] = static_cast<int64_t>(args.In<T>(2)[n]);
-        }
-      }
-    });
-    for (size_t n = 0; n < lengths.size(); ++n) {
-      if (lengths[n] >= 0 && lengths[n] <= layer.steps) continue;
-      return InvalidArgument("sample ", n, " has ", lengths[n], " of ", layer.steps,
-                             " steps: an index out of range");
-    }
-  }
+  std::vector<int64_t> lengths(static_cast<size_t>(layer.samples));
+  ONCILLA_TRY(ReadLengths(args, layer.steps, lengths));
   DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
     if constexpr (!std::is_integral_v<T>) {
       ParallelFor(args.threads, layer.samples, 1, [&](int64_t begin, int64_t end) {
