@@ -7,6 +7,10 @@
 
 #include "backends/cpu/fast/recurrent_lanes.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
 #include "backends/cpu/activation.inl.h"
 #include "backends/cpu/vector.inl.h"
 #include "hwy/highway.h"
@@ -73,6 +77,55 @@ void RnnUnits(const float* sum, bool relu, int64_t units, float* y) {
   }
 }
 
+// The range of n numbers and zero; returns whether all are finite.
+bool RangeOf(const float* h, int64_t n, float* least, float* most) {
+  constexpr Floats d;
+  Vector low = hn::Zero(d), high = low, odd = low;
+  for (int64_t j = 0; j < n; j += kLanes) {
+    const Vector v = LoadSome(h + j, n - j);
+    low = hn::Min(low, v);
+    high = hn::Max(high, v);
+    odd = hn::Add(odd, hn::Sub(v, v));  // NaN where v is not finite
+  }
+  *least = hn::GetLane(hn::MinOfLanes(d, low));
+  *most = hn::GetLane(hn::MaxOfLanes(d, high));
+  return hn::GetLane(hn::SumOfLanes(d, odd)) == 0;
+}
+
+// bytes = the nearest integers to h / step, plus zero, within a byte.
+void RoundAll(const float* h, int64_t n, float step, float zero, uint8_t* bytes) {
+  constexpr Floats d;
+  constexpr hn::RebindToSigned<Floats> ints;
+  constexpr hn::Rebind<uint8_t, Floats> narrow;
+  const Vector steps = hn::Set(d, step), zeros = hn::Set(d, zero);
+  for (int64_t j = 0; j < n; j += kLanes) {
+    Vector place = hn::Add(hn::Round(hn::Div(LoadSome(h + j, n - j), steps)), zeros);
+    place = hn::Min(hn::Max(place, hn::Zero(d)), hn::Set(d, 255.0f));
+    const auto rounded = hn::DemoteTo(narrow, hn::ConvertTo(ints, place));
+    if (n - j >= kLanes) {
+      hn::StoreU(rounded, narrow, bytes + j);
+      continue;
+    }
+    HWY_ALIGN uint8_t lanes[kLanes];
+    hn::StoreU(rounded, narrow, lanes);
+    std::memcpy(bytes + j, lanes, static_cast<size_t>(n - j));
+  }
+}
+
+void ConvertSums(const float* gates, float step, const float* scales, int64_t n, float* sums) {
+  constexpr Floats d;
+  constexpr hn::RebindToSigned<Floats> ints;
+  const Vector steps = hn::Set(d, step);
+  for (int64_t j = 0; j < n; j += kLanes) {
+    const int64_t left = n - j;
+    const Vector sum = hn::ConvertTo(d, hn::BitCast(ints, LoadSome(sums + j, left)));
+    // In this order, a sum of 0 stays 0 however large the scale is.
+    StoreSome(
+        hn::MulAdd(hn::Mul(sum, steps), LoadSome(scales + j, left), LoadSome(gates + j, left)),
+        sums + j, left);
+  }
+}
+
 }  // namespace oncilla::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -84,6 +137,9 @@ HWY_EXPORT(LstmUnits);
 HWY_EXPORT(GruReset);
 HWY_EXPORT(GruUnits);
 HWY_EXPORT(RnnUnits);
+HWY_EXPORT(RangeOf);
+HWY_EXPORT(RoundAll);
+HWY_EXPORT(ConvertSums);
 }  // namespace
 
 void LstmUnits(const float* sum, const float* peepholes, bool input_forget, int64_t units,
@@ -99,6 +155,28 @@ void GruUnits(const float* sum, const float* gate, const float* bias, const floa
 }
 void RnnUnits(const float* sum, bool relu, int64_t units, float* y) {
   HWY_DYNAMIC_DISPATCH(RnnUnits)(sum, relu, units, y);
+}
+
+ByteScale RoundToBytes(const float* h, int64_t n, uint8_t* bytes) {
+  constexpr ByteScale kNothing{NAN, 0};
+  float least = 0, most = 0;
+  if (!HWY_DYNAMIC_DISPATCH(RangeOf)(h, n, &least, &most)) return kNothing;
+  const float step = least == most ? 1.0f : (most - least) / 255.0f;
+  if (!std::isfinite(step)) return kNothing;
+  if (step == 0) {
+    // A range too small for steps of float: numbers are infinitely many steps from zero, which
+    // count as none, or NaN.
+    std::memset(bytes, 0, static_cast<size_t>(n));
+    return least == 0 || std::find(h, h + n, 0.0f) != h + n ? kNothing : ByteScale{0, 0};
+  }
+  const float zero = std::nearbyint(std::clamp(-least / step, 0.0f, 255.0f));
+  HWY_DYNAMIC_DISPATCH(RoundAll)(h, n, step, zero, bytes);
+  return {step, static_cast<int32_t>(zero)};
+}
+float* ToGates(const float* gates, float step, const float* scales, int64_t n, int32_t* sums) {
+  auto* out = reinterpret_cast<float*>(sums);
+  HWY_DYNAMIC_DISPATCH(ConvertSums)(gates, step, scales, n, out);
+  return out;
 }
 
 }  // namespace oncilla::cpu

@@ -33,10 +33,11 @@ class SampleSteps {
   int64_t CountAt(int64_t s) const;
   // The sample whose state is at place i.
   int64_t SampleAt(int64_t i) const { return ragged_ ? order_[i] : i; }
+  // Its number of steps.
+  int64_t LengthAt(int64_t i) const { return ragged_ ? lengths_[order_[i]] : steps_; }
   // The row that the sample at place i has in step s.
   int64_t RowAt(int64_t s, int64_t i) const {
-    const int64_t n = SampleAt(i), length = ragged_ ? lengths_[n] : steps_;
-    return (reverse_ ? length - 1 - s : s) * samples_ + n;
+    return (reverse_ ? LengthAt(i) - 1 - s : s) * samples_ + SampleAt(i);
   }
 
   // Writes zeros to the rows y[steps, samples, units] behind the samples' ends.
