@@ -161,14 +161,9 @@ ByteScale RoundToBytes(const float* h, int64_t n, uint8_t* bytes) {
   constexpr ByteScale kNothing{NAN, 0};
   float least = 0, most = 0;
   if (!HWY_DYNAMIC_DISPATCH(RangeOf)(h, n, &least, &most)) return kNothing;
-  const float step = least == most ? 1.0f : (most - least) / 255.0f;
+  float step = (most - least) / 255.0f;
   if (!std::isfinite(step)) return kNothing;
-  if (step == 0) {
-    // A range too small for steps of float: numbers are infinitely many steps from zero, which
-    // count as none, or NaN.
-    std::memset(bytes, 0, static_cast<size_t>(n));
-    return least == 0 || std::find(h, h + n, 0.0f) != h + n ? kNothing : ByteScale{0, 0};
-  }
+  if (step == 0) step = 1;
   const float zero = std::nearbyint(std::clamp(-least / step, 0.0f, 255.0f));
   HWY_DYNAMIC_DISPATCH(RoundAll)(h, n, step, zero, bytes);
   return {step, static_cast<int32_t>(zero)};

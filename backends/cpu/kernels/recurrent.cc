@@ -57,7 +57,8 @@ void RoundToBytes(std::vector<double>& h) {
     least = std::min(least, static_cast<float>(v));
     most = std::max(most, static_cast<float>(v));
   }
-  const float step = least == most ? 1.0f : (most - least) / 255.0f;
+  float step = (most - least) / 255.0f;
+  if (step == 0) step = 1;  // no range, or one too small for steps of float, which counts as none
   const float zero = std::nearbyint(std::clamp(-least / step, 0.0f, 255.0f));
   for (double& v : h) {
     const float place = std::nearbyint(static_cast<float>(v) / step) + zero;
