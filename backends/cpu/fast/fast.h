@@ -51,6 +51,8 @@ Result<std::unique_ptr<CpuKernel>> MakeFastLpPool(const NodeView& node);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastRecurrent(const NodeView& node);
 Result<CpuPacking> RecurrentPacking(const NodeView& node, int input);
+Result<std::unique_ptr<CpuKernel>> MakeFastByteLstm(const NodeView& node);
+Result<CpuPacking> ByteLstmPacking(const NodeView& node, int input);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastConvInteger(const NodeView& node);
 // For a ConvInteger of bytes with sums in i32 whose groups have one input and one output channel;

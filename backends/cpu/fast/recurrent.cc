@@ -1,101 +1,20 @@
 // Fast recurrent layers of float and 16-bit floats with the usual activations. A step is one
 // product of the states of all samples with the packed recurrent weights, whose sums start at the
-// step's input gates, then one pass over the units that applies the activations.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/fast/recurrent.cc"
-// clang-format off
-#include "backends/cpu/simd.h"
-// clang-format on
-
+// step's input gates, then one pass over the units that applies the activations. Where samples have
+// different lengths, a step takes those that are not at their end yet.
 #include "engine/ops/nn/recurrent.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "backends/cpu/activation.inl.h"
 #include "backends/cpu/fast/element_lanes.h"
 #include "backends/cpu/fast/fast.h"
+#include "backends/cpu/fast/recurrent_lanes.h"
+#include "backends/cpu/fast/sample_steps.h"
 #include "backends/cpu/gemm/gemm.h"
-#include "backends/cpu/vector.inl.h"
-#include "hwy/highway.h"
 
-HWY_BEFORE_NAMESPACE();
-namespace oncilla::cpu::HWY_NAMESPACE {
-
-HWY_INLINE Vector Sigmoid(Vector x) { return Activate(Floats(), Activation::kSigmoid, x); }
-HWY_INLINE Vector Tanh(Vector x) { return Activate(Floats(), Activation::kTanh, x); }
-
-// The units of one sample: `sum` holds its gates i, o, f, c; `peepholes` may be null.
-void LstmUnits(const float* sum, const float* peepholes, bool input_forget, int64_t units,
-               float* cell, float* y) {
-  constexpr Floats d;
-  for (int64_t j = 0; j < units; j += kLanes) {
-    const int64_t left = units - j;
-    const Vector old = LoadSome(cell + j, left);
-    Vector in = LoadSome(sum + j, left), out = LoadSome(sum + units + j, left);
-    Vector forget = LoadSome(sum + 2 * units + j, left);
-    if (peepholes != nullptr) {
-      in = hn::MulAdd(LoadSome(peepholes + j, left), old, in);
-      forget = hn::MulAdd(LoadSome(peepholes + 2 * units + j, left), old, forget);
-    }
-    in = Sigmoid(in);
-    forget = input_forget ? hn::Sub(hn::Set(d, 1.0f), in) : Sigmoid(forget);
-    const Vector fresh = Tanh(LoadSome(sum + 3 * units + j, left));
-    const Vector now = hn::MulAdd(forget, old, hn::Mul(in, fresh));
-    if (peepholes != nullptr) {
-      out = hn::MulAdd(LoadSome(peepholes + units + j, left), now, out);
-    }
-    StoreSome(now, cell + j, left);
-    StoreSome(hn::Mul(Sigmoid(out), Tanh(now)), y + j, left);
-  }
-}
-
-// reset = sigmoid(r) * h
-void GruReset(const float* r, const float* h, int64_t units, float* reset) {
-  for (int64_t j = 0; j < units; j += kLanes) {
-    const int64_t left = units - j;
-    StoreSome(hn::Mul(Sigmoid(LoadSome(r + j, left)), LoadSome(h + j, left)), reset + j, left);
-  }
-}
-
-// `sum` holds the gates z, r, h. With `gate` the reset is applied here: sum's h is then the state's
-// part of the candidate, and gate's h the inputs' part. `bias` may be null.
-void GruUnits(const float* sum, const float* gate, const float* bias, const float* h, int64_t units,
-              float* y) {
-  for (int64_t j = 0; j < units; j += kLanes) {
-    const int64_t left = units - j;
-    Vector candidate = LoadSome(sum + 2 * units + j, left);
-    if (gate != nullptr) {
-      if (bias != nullptr) candidate = hn::Add(candidate, LoadSome(bias + j, left));
-      candidate = hn::MulAdd(Sigmoid(LoadSome(sum + units + j, left)), candidate,
-                             LoadSome(gate + 2 * units + j, left));
-    }
-    candidate = Tanh(candidate);
-    const Vector z = Sigmoid(LoadSome(sum + j, left));
-    const Vector change = hn::Sub(LoadSome(h + j, left), candidate);
-    StoreSome(hn::MulAdd(z, change, candidate), y + j, left);
-  }
-}
-
-void RnnUnits(const float* sum, bool relu, int64_t units, float* y) {
-  const Vector zero = hn::Zero(Floats());
-  for (int64_t j = 0; j < units; j += kLanes) {
-    const Vector v = LoadSome(sum + j, units - j);
-    StoreSome(relu ? hn::IfThenElse(hn::Lt(v, zero), zero, v) : Tanh(v), y + j, units - j);
-  }
-}
-
-}  // namespace oncilla::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace oncilla::cpu {
 namespace {
-
-HWY_EXPORT(LstmUnits);
-HWY_EXPORT(GruReset);
-HWY_EXPORT(GruUnits);
-HWY_EXPORT(RnnUnits);
 
 // The recurrent weights as the products of a step need them: the candidate of a Gru is a separate
 // product.
@@ -117,7 +36,8 @@ struct Weights {
 };
 
 // T: how tensors are stored. For 16 bits, a step's gates are widened before it and its results
-// rounded after it; the state stays in float from step to step.
+// rounded after it; the state stays in float from step to step. The same memory for the gates and
+// the state of a step serves samples of different lengths.
 template <class T>
 class FastRecurrent : public CpuKernel {
  public:
@@ -127,6 +47,7 @@ class FastRecurrent : public CpuKernel {
         weights_(weights),
         packed_(packed),
         relu_(relu),
+        has_lengths_(node.has_input(2)),
         dtype_(node.inputs[1].dtype) {
     const Shape y = node.outputs[0].shape.ToShape();
     steps_ = y[0];
@@ -135,9 +56,10 @@ class FastRecurrent : public CpuKernel {
 
   int64_t scratch_bytes() const override {
     int64_t rows = weights_.gates + 2;
-    if (kNarrow) rows += weights_.gates + 1;  // gates, cell
+    if (kNarrow || has_lengths_) rows += weights_.gates + 1;  // gates, cell
     const int64_t parameters = kNarrow ? kMostParameters * weights_.units : 0;
-    return 4 * (samples_ * rows * weights_.units + parameters) +
+    return (has_lengths_ ? SampleSteps::MemoryOf(samples_) : 0) +
+           4 * (samples_ * rows * weights_.units + parameters) +
            (packed_ ? 0 : static_cast<int64_t>(sizeof(T)) * weights_.elements());
   }
   std::string description() const override {
@@ -146,61 +68,32 @@ class FastRecurrent : public CpuKernel {
   }
 
   Status Run(const Args& args) const override {
-    const bool lstm = weights_.gates == 4;
-    const int64_t units = weights_.units, state = samples_ * units;
-    float* scratch = reinterpret_cast<float*>(args.scratch);
-    const auto take = [&](int64_t floats) { return std::exchange(scratch, scratch + floats); };
-    float* sums = take(weights_.gates * state);
-    float* before = take(state);  // the state before this step
-    float* reset = take(state);
-    float* wide = kNarrow ? take(weights_.gates * state) : nullptr;
-    float* cell = !lstm ? nullptr : kNarrow ? take(state) : args.Out<float>(2);
-    const size_t parameter = lstm ? 5 : 4;  // peepholes, or the candidate's bias
-    const float* parameters = nullptr;
-    if (weights_.gates > 1 && args.has_input(parameter)) {
-      parameters = args.In<float>(parameter);
-      if (kNarrow) {
-        float* to = take(kMostParameters * units);
-        ToFloats(dtype_, args.inputs[parameter], (lstm ? 3 : 1) * units, to);
-        parameters = to;
-      }
-    }
-    const T* weights = args.In<T>(1);
-    if (!packed_) {
-      T* to = reinterpret_cast<T*>(scratch);
-      weights_.PackAll(args.threads, weights, to);
-      weights = to;
-    }
-    const auto start = [&](size_t input, float* to) {
-      if (args.has_input(input)) {
-        ToFloats(dtype_, args.inputs[input], state, to);
-      } else {
-        std::fill_n(to, state, 0.0f);
-      }
-    };
-    start(3, before);
-    if (lstm) start(4, cell);
-    const float* h = before;
-    for (int64_t s = 0; s < steps_ && !args.threads.ended(); ++s) {
-      const int64_t t = attrs_.reverse ? steps_ - 1 - s : s;
-      const float* gates = GatesOf(args, t, wide);
-      // For 16-bit tensors the new state overwrites the old one, unit by unit.
-      float* y = kNarrow ? before : args.Out<float>(0) + t * state;
-      Multiply(args, h, weights, 0, weights_.first(), gates, sums);
-      if (lstm) {
-        Lstm(args, sums, parameters, cell, y);
+    Call call(args);
+    ONCILLA_TRY(Prepare(&call));
+    const float* h = call.state;
+    for (int64_t s = 0; s < call.steps.longest() && !args.threads.ended(); ++s) {
+      const int64_t count = call.steps.CountAt(s);
+      // The rows of the samples lie side by side in tensors unless the samples have been ordered.
+      const int64_t first = call.own_state ? 0 : call.steps.RowAt(s, 0);
+      const float* gates = GatesOf(call, s, count, first);
+      float* y = call.own_state ? call.state : args.Out<float>(0) + first * weights_.units;
+      Multiply(call, count, h, 0, weights_.first(), gates, call.sums);
+      if (weights_.gates == 4) {
+        Lstm(call, count, y);
       } else if (weights_.gates == 3) {
-        Gru(args, h, weights, gates, parameters, sums, reset, y);
+        Gru(call, count, h, gates, y);
       } else {
-        ForSamples(args, [&](int64_t n) {
-          HWY_DYNAMIC_DISPATCH(RnnUnits)(sums + n * units, relu_, units, y + n * units);
+        const int64_t units = weights_.units;
+        ForSamples(args, count, [&](int64_t i) {
+          RnnUnits(call.sums + i * units, relu_, units, y + i * units);
         });
       }
-      if (kNarrow) FromFloats(y, state, dtype_, args.Out<T>(0) + t * state);
+      if (call.own_state) StoreStep(call, s, count);
       h = y;
     }
-    FromFloats(h, state, dtype_, args.Out<T>(1));
-    if (kNarrow && lstm) FromFloats(cell, state, dtype_, args.Out<T>(2));
+    call.steps.ClearBehind(args.threads, weights_.units, args.Out<T>(0));
+    StoreState(call, h, args.Out<T>(1));
+    if (weights_.gates == 4 && call.own_state) StoreState(call, call.cell, args.Out<T>(2));
     return Status();
   }
 
@@ -208,70 +101,140 @@ class FastRecurrent : public CpuKernel {
   static constexpr bool kNarrow = !std::is_same_v<T, float>;
   static constexpr int64_t kMostParameters = 3;  // per unit
 
-  const float* GatesOf(const Args& args, int64_t t, float* wide) const {
-    const int64_t width = weights_.gates * weights_.units;
-    if (!kNarrow) return args.In<float>(0) + t * samples_ * width;
-    ForSamples(args, [&](int64_t n) {
-      ToFloats(dtype_, args.In<T>(0) + (t * samples_ + n) * width, width, wide + n * width);
-    });
-    return wide;
+  // What one call computes with. States are in the order of the samples' places.
+  struct Call {
+    explicit Call(const Args& args) : args(args) {}
+    const Args& args;
+    SampleSteps steps;
+    // Whether gates are copied before a step, and the states of all steps are in `state`, where a
+    // new one overwrites the old one, unit by unit. Otherwise `state` holds the first one, and the
+    // others are where y has them.
+    bool own_state = false;
+    float *sums = nullptr, *state = nullptr, *reset = nullptr, *gates = nullptr, *cell = nullptr;
+    const float* parameters = nullptr;  // peepholes, or the candidate's bias
+    const T* weights = nullptr;         // packed
+  };
+
+  Status Prepare(Call* call) const {
+    const Args& args = call->args;
+    const bool lstm = weights_.gates == 4;
+    const int64_t units = weights_.units, state = samples_ * units;
+    std::byte* scratch = args.scratch;
+    if (has_lengths_) scratch += SampleSteps::MemoryOf(samples_);
+    ONCILLA_TRY(call->steps.Read(args, attrs_.reverse, steps_, samples_, args.scratch));
+    call->own_state = kNarrow || call->steps.ragged();
+    const auto take = [&](int64_t floats) {
+      return reinterpret_cast<float*>(std::exchange(scratch, scratch + 4 * floats));
+    };
+    call->sums = take(weights_.gates * state);
+    call->state = take(state);
+    call->reset = take(state);
+    if (call->own_state) call->gates = take(weights_.gates * state);
+    if (lstm) call->cell = call->own_state ? take(state) : args.Out<float>(2);
+    const size_t parameter = lstm ? 5 : 4;
+    if (weights_.gates > 1 && args.has_input(parameter)) {
+      call->parameters = args.In<float>(parameter);
+      if (kNarrow) {
+        float* to = take(kMostParameters * units);
+        ToFloats(dtype_, args.inputs[parameter], (lstm ? 3 : 1) * units, to);
+        call->parameters = to;
+      }
+    }
+    call->weights = args.In<T>(1);
+    if (!packed_) {
+      T* to = reinterpret_cast<T*>(scratch);
+      weights_.PackAll(args.threads, call->weights, to);
+      call->weights = to;
+    }
+    LoadState(*call, 3, call->state);
+    if (lstm) LoadState(*call, 4, call->cell);
+    return Status();
   }
 
-  // Multiplies with columns [begin, begin + count) of the recurrent weights, and adds `more` if it
-  // is given.
-  void Multiply(const Args& args, const float* a, const T* packed, int64_t begin, int64_t count,
+  void LoadState(const Call& call, size_t input, float* to) const {
+    const int64_t units = weights_.units;
+    if (!call.args.has_input(input)) {
+      std::fill_n(to, samples_ * units, 0.0f);
+      return;
+    }
+    for (int64_t i = 0; i < samples_; ++i) {
+      ToFloats(dtype_, call.args.template In<T>(input) + call.steps.SampleAt(i) * units, units,
+               to + i * units);
+    }
+  }
+  void StoreState(const Call& call, const float* from, T* to) const {
+    const int64_t units = weights_.units;
+    for (int64_t i = 0; i < samples_; ++i) {
+      FromFloats(from + i * units, units, dtype_, to + call.steps.SampleAt(i) * units);
+    }
+  }
+
+  const float* GatesOf(const Call& call, int64_t s, int64_t count, int64_t first) const {
+    const int64_t width = weights_.gates * weights_.units;
+    if (!call.own_state) return call.args.template In<float>(0) + first * width;
+    ForSamples(call.args, count, [&](int64_t i) {
+      ToFloats(dtype_, call.args.template In<T>(0) + call.steps.RowAt(s, i) * width, width,
+               call.gates + i * width);
+    });
+    return call.gates;
+  }
+  void StoreStep(const Call& call, int64_t s, int64_t count) const {
+    const int64_t units = weights_.units;
+    ForSamples(call.args, count, [&](int64_t i) {
+      FromFloats(call.state + i * units, units, dtype_,
+                 call.args.template Out<T>(0) + call.steps.RowAt(s, i) * units);
+    });
+  }
+
+  // Multiplies the states of `count` samples with columns [begin, begin + columns) of the recurrent
+  // weights, and adds `more` if it is given.
+  void Multiply(const Call& call, int64_t count, const float* a, int64_t begin, int64_t columns,
                 const float* more, float* sums) const {
     static constexpr int64_t kOneTap = 0;
     Product<float, T> p;
-    p.line_rows = samples_;
+    p.line_rows = count;
     p.a = a;
     p.row_step = weights_.units;
     p.taps = &kOneTap;
     p.run = weights_.units;
-    p.b = packed;
-    p.columns = count;
+    p.b = call.weights + (begin == 0 ? 0 : weights_.first_elements());
+    p.columns = columns;
     p.c = sums + begin;
     p.c_step = weights_.gates * weights_.units;
     if (more != nullptr) p.epilogue.residual = more + begin;
-    RunProduct(args.threads, p);
+    RunProduct(call.args.threads, p);
   }
 
   template <class F>
-  void ForSamples(const Args& args, F&& fn) const {
+  void ForSamples(const Args& args, int64_t count, F&& fn) const {
     const int64_t grain = std::max<int64_t>(1, 2048 / std::max<int64_t>(1, weights_.units));
-    ParallelFor(args.threads, samples_, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t n = begin; n < end; ++n) fn(n);
+    ParallelFor(args.threads, count, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) fn(i);
     });
   }
 
-  void Lstm(const Args& args, const float* sums, const float* peepholes, float* cell,
-            float* y) const {
+  void Lstm(const Call& call, int64_t count, float* y) const {
     const int64_t units = weights_.units;
-    ForSamples(args, [&](int64_t n) {
-      HWY_DYNAMIC_DISPATCH(LstmUnits)
-      (sums + n * 4 * units, peepholes, attrs_.input_forget, units, cell + n * units,
-       y + n * units);
+    ForSamples(call.args, count, [&](int64_t i) {
+      LstmUnits(call.sums + i * 4 * units, call.parameters, attrs_.input_forget, units,
+                call.cell + i * units, y + i * units);
     });
   }
 
-  void Gru(const Args& args, const float* h, const T* weights, const float* gates,
-           const float* bias, float* sums, float* reset, float* y) const {
+  void Gru(const Call& call, int64_t count, const float* h, const float* gates, float* y) const {
     const int64_t units = weights_.units;
-    const T* candidate_weights = weights + weights_.first_elements();
     const bool linear = attrs_.linear_before_reset;
     if (linear) {
-      Multiply(args, h, candidate_weights, 2 * units, units, nullptr, sums);
+      Multiply(call, count, h, 2 * units, units, nullptr, call.sums);
     } else {
-      ForSamples(args, [&](int64_t n) {
-        HWY_DYNAMIC_DISPATCH(GruReset)
-        (sums + n * 3 * units + units, h + n * units, units, reset + n * units);
+      ForSamples(call.args, count, [&](int64_t i) {
+        GruReset(call.sums + i * 3 * units + units, h + i * units, units, call.reset + i * units);
       });
-      Multiply(args, reset, candidate_weights, 2 * units, units, gates, sums);
+      Multiply(call, count, call.reset, 2 * units, units, gates, call.sums);
     }
-    ForSamples(args, [&](int64_t n) {
-      HWY_DYNAMIC_DISPATCH(GruUnits)
-      (sums + n * 3 * units, linear ? gates + n * 3 * units : nullptr, bias, h + n * units, units,
-       y + n * units);
+    ForSamples(call.args, count, [&](int64_t i) {
+      GruUnits(call.sums + i * 3 * units, linear ? gates + i * 3 * units : nullptr, call.parameters,
+               h + i * units, units, y + i * units);
     });
   }
 
@@ -279,6 +242,7 @@ class FastRecurrent : public CpuKernel {
   const Weights weights_;
   const bool packed_;
   const bool relu_;  // of an Rnn, instead of tanh
+  const bool has_lengths_;
   const DType dtype_;
   int64_t steps_, samples_;
 };
@@ -287,7 +251,7 @@ class FastRecurrent : public CpuKernel {
 Result<bool> IsUsual(const NodeView& node, const RecurrentAttrs& attrs) {
   ONCILLA_ASSIGN(const auto activations, ActivationsOf(attrs, node.op->name));
   const int count = RecurrentActivations(node.op->name);
-  bool usual = attrs.clip == 0 && !node.has_input(2) && IsCarried(node.inputs[1].dtype);
+  bool usual = attrs.clip == 0 && IsCarried(node.inputs[1].dtype);
   for (int i = 0; i < count; ++i) {
     const std::string_view name = activations[static_cast<size_t>(i)].name;
     const bool first = i == 0 && count > 1;
@@ -340,4 +304,3 @@ Result<CpuPacking> RecurrentPacking(const NodeView& node, int input) {
 }
 
 }  // namespace oncilla::cpu
-#endif

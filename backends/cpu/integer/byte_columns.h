@@ -31,6 +31,9 @@ struct ByteBlock {
   std::byte* y = nullptr;
 };
 
+// Computes panels [first, last).
+void MultiplyByteBlock(const ByteBlock& block, int64_t first, int64_t last);
+
 // The most rows of a tile, and the most columns of a panel.
 inline constexpr int kMostTileRows = 16, kMostPanel = 64;
 

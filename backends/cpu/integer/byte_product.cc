@@ -437,6 +437,22 @@ void PackBytes(const ByteMatrix& w, int64_t first, int64_t last, std::byte* to) 
   }
 }
 
+void PackAllBytes(const Threads& threads, const ByteMatrix& w, std::byte* to) {
+  const int64_t panels = LayoutOfBytes().Panels(w.n);
+  ParallelFor(threads, panels, GrainOf(w.k * 64, std::max<int64_t>(panels, 1)),
+              [&](int64_t begin, int64_t end) { PackBytes(w, begin, end, to); });
+}
+
+CpuPacking PackingOfBytes(const ByteMatrix& w, std::string_view order) {
+  return {StrCat(LayoutOfBytes().name(), order), PackedByteSize(w.k, w.n),
+          [w](const Threads& threads, const Tensor& constant, std::span<std::byte> to) {
+            ByteMatrix given = w;
+            given.data = constant.bytes().data();
+            PackAllBytes(threads, given, to.data());
+            return Status();
+          }};
+}
+
 namespace {
 // Copies n bytes, up to 16 of them without a call: windows of few channels are made of runs so
 // short that calls would dominate.
@@ -491,6 +507,10 @@ void ByteFiller::FillZeros(int64_t n, std::byte* row) const {
 bool ReadsInPlace(int64_t k, bool is_signed) {
   const ByteLayout layout = LayoutOfBytes();
   return layout.quads && !is_signed && k % layout.depth == 0;
+}
+
+void MultiplyByteBlock(const ByteBlock& block, int64_t first, int64_t last) {
+  HWY_DYNAMIC_DISPATCH(MultiplyBlock)(block, first, last);
 }
 
 void MultiplyBytes(const Threads& threads, const std::byte* packed, int64_t k, int64_t n,

@@ -32,6 +32,11 @@ struct ByteMatrix {
   int64_t k = 0, n = 0, row = 0, column = 0;
 };
 
+// k x n, dense.
+inline ByteMatrix DenseBytes(const std::byte* data, bool is_signed, int64_t k, int64_t n) {
+  return {data, is_signed, k, n, n, 1};
+}
+
 // How operands are packed on this processor.
 struct ByteLayout {
   bool quads = false;
@@ -53,6 +58,11 @@ ByteLayout LayoutOfBytes();
 int64_t PackedByteSize(int64_t k, int64_t n);
 // Packs panels [first, last).
 void PackBytes(const ByteMatrix& w, int64_t first, int64_t last, std::byte* to);
+
+// Packs all panels.
+void PackAllBytes(const Threads& threads, const ByteMatrix& w, std::byte* to);
+// How constant weights like `w` are packed; `order` is part of the packing's name.
+CpuPacking PackingOfBytes(const ByteMatrix& w, std::string_view order);
 
 // Bytes of x at an offset that are contiguous in a row from `at` on.
 struct ByteRun {

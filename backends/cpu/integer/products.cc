@@ -37,35 +37,10 @@ int32_t ZeroOf(const Args& args, size_t input, int64_t i) {
 
 // Weights k x n, dense.
 ByteMatrix DenseWeights(const TensorDesc& desc, const std::byte* data, int64_t k, int64_t n) {
-  ByteMatrix w;
-  w.data = data;
-  w.is_signed = IsSignedByte(desc);
-  w.k = k;
-  w.n = n;
-  w.row = n;
-  w.column = 1;
-  return w;
+  return DenseBytes(data, IsSignedByte(desc), k, n);
 }
 
-void Pack(const ByteMatrix& w, const Args& args) {
-  const ByteLayout layout = LayoutOfBytes();
-  ParallelFor(args.threads, layout.Panels(w.n), GrainOf(w.k * layout.panel * 4, 64),
-              [&](int64_t begin, int64_t end) { PackBytes(w, begin, end, args.scratch); });
-}
-
-// How constant weights are packed by PackBytes.
-CpuPacking PackingOf(const ByteMatrix& w, std::string_view order) {
-  return {LayoutOfBytes().name() + std::string(order), PackedByteSize(w.k, w.n),
-          [w](const Threads& threads, const Tensor& constant, std::span<std::byte> to) {
-            ByteMatrix given = w;
-            given.data = constant.bytes().data();
-            const int64_t panels = LayoutOfBytes().Panels(w.n);
-            ParallelFor(
-                threads, panels, GrainOf(w.k * 64, panels),
-                [&](int64_t begin, int64_t end) { PackBytes(given, begin, end, to.data()); });
-            return Status();
-          }};
-}
+void Pack(const ByteMatrix& w, const Args& args) { PackAllBytes(args.threads, w, args.scratch); }
 
 // The steps after the sums of a product with n columns. `rule` is storage that the result points
 // to.
@@ -314,7 +289,7 @@ Result<CpuPacking> ConvIntegerPacking(const NodeView& node, int input) {
   if (input == 1 && PacksDepthwise(node, attrs)) return IntegerDepthwisePacking(desc);
   if (input != 1 || !PacksFilter(node, attrs)) return CpuPacking{"dense", desc.bytes(), nullptr};
   const int64_t n = desc.shape.back();
-  return PackingOf(DenseWeights(desc, nullptr, desc.elements() / n, n), "");
+  return PackingOfBytes(DenseWeights(desc, nullptr, desc.elements() / n, n), "");
 }
 
 Result<CpuPacking> MatMulIntegerPacking(const NodeView& node, int input) {
@@ -324,7 +299,7 @@ Result<CpuPacking> MatMulIntegerPacking(const NodeView& node, int input) {
   const bool t = attrs.transpose_b;
   ByteMatrix w = DenseWeights(desc, nullptr, desc.shape[t ? 1 : 0], desc.shape[t ? 0 : 1]);
   if (t) w.row = 1, w.column = w.k;
-  return PackingOf(w, t ? "t" : "");
+  return PackingOfBytes(w, t ? "t" : "");
 }
 
 Result<std::unique_ptr<CpuKernel>> MakeFastConvInteger(const NodeView& node) {

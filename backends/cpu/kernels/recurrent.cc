@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/cpu/fast/fast.h"
+#include "backends/cpu/fast/sample_steps.h"
 #include "backends/cpu/kernel.h"
 #include "engine/tensor/dispatch.h"
 
@@ -56,7 +57,8 @@ void RoundToBytes(std::vector<double>& h) {
     least = std::min(least, static_cast<float>(v));
     most = std::max(most, static_cast<float>(v));
   }
-  const float step = least == most ? 1.0f : (most - least) / 255.0f;
+  float step = (most - least) / 255.0f;
+  if (step == 0) step = 1;  // no range, or one too small for steps of float, which counts as none
   const float zero = std::nearbyint(std::clamp(-least / step, 0.0f, 255.0f));
   for (double& v : h) {
     const float place = std::nearbyint(static_cast<float>(v) / step) + zero;
@@ -64,12 +66,44 @@ void RoundToBytes(std::vector<double>& h) {
   }
 }
 
+// The recurrent weights of a ByteLstm whose weights are bytes, as numbers of the gates' type.
+template <class T>
+std::vector<T> WeightsOfBytes(const Args& args) {
+  std::vector<T> weights(static_cast<size_t>(args.in(1).elements()));
+  const int64_t columns = args.in(1).shape[1];
+  const bool many_scales = args.in(6).elements() > 1;
+  const bool has_zeros = args.has_input(7);
+  const bool many_zeros = has_zeros && args.in(7).elements() > 1;
+  const auto convert = [&]<class Byte>(TypeTag<Byte>) {
+    const Byte* bytes = args.In<Byte>(1);
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const int64_t c = static_cast<int64_t>(i) % columns;
+      const int zero = has_zeros ? args.In<Byte>(7)[many_zeros ? c : 0] : 0;
+      const float scale = args.In<float>(6)[many_scales ? c : 0];
+      weights[i] = static_cast<T>(static_cast<float>(bytes[i] - zero) * scale);
+    }
+  };
+  if (args.in(1).dtype == DType::kU8) {
+    convert(TypeTag<uint8_t>());
+  } else {
+    convert(TypeTag<int8_t>());
+  }
+  return weights;
+}
+
 // Runs one sample from its first step to its last.
 template <class T>
 class Sample {
  public:
-  Sample(const RecurrentAttrs& attrs, const Layer& layer, const Args& args, int64_t n)
-      : attrs_(attrs), layer_(layer), args_(args), n_(n), h_(Start(3)), c_(Start(4)) {
+  Sample(const RecurrentAttrs& attrs, const Layer& layer, const Args& args, const T* recurrent,
+         int64_t n)
+      : attrs_(attrs),
+        layer_(layer),
+        args_(args),
+        recurrent_(recurrent),
+        n_(n),
+        h_(Start(3)),
+        c_(Start(4)) {
     if (layer.op == "Gru" && args.has_input(4)) bias_ = args.In<T>(4);
     if (layer.op == "Lstm" && args.has_input(5)) peepholes_ = args.In<T>(5);
     sum_.resize(static_cast<size_t>(layer.gates * layer.units));
@@ -95,7 +129,7 @@ class Sample {
       } else if (layer_.op == "Gru") {
         Gru();
       } else {
-        AddProduct(layer_, args_.In<T>(1), h_.data(), 0, width, sum_.data());
+        AddProduct(layer_, recurrent_, h_.data(), 0, width, sum_.data());
         for (int64_t j = 0; j < units; ++j) h_[j] = layer_.F(sum_[j]);
       }
       for (int64_t j = 0; j < units; ++j) {
@@ -119,20 +153,22 @@ class Sample {
     return state;
   }
 
-  double Peephole(int64_t gate, int64_t j) const {
-    return peepholes_ == nullptr ? 0 : static_cast<double>(peepholes_[gate * layer_.units + j]);
+  // None are not zeros: those would make NaN of a cell that is infinite.
+  double Peephole(int64_t gate, int64_t j, double cell) const {
+    return peepholes_ == nullptr ? 0
+                                 : static_cast<double>(peepholes_[gate * layer_.units + j]) * cell;
   }
 
   void Lstm() {
     const int64_t units = layer_.units;
-    AddProduct(layer_, args_.In<T>(1), h_.data(), 0, 4 * units, sum_.data());
+    AddProduct(layer_, recurrent_, h_.data(), 0, 4 * units, sum_.data());
     for (int64_t j = 0; j < units; ++j) {
       const double old = c_[j];
-      const double i = layer_.F(sum_[j] + Peephole(0, j) * old);
+      const double i = layer_.F(sum_[j] + Peephole(0, j, old));
       const double f =
-          attrs_.input_forget ? 1 - i : layer_.F(sum_[2 * units + j] + Peephole(2, j) * old);
+          attrs_.input_forget ? 1 - i : layer_.F(sum_[2 * units + j] + Peephole(2, j, old));
       const double c = f * old + i * layer_.G(sum_[3 * units + j]);
-      const double o = layer_.F(sum_[units + j] + Peephole(1, j) * c);
+      const double o = layer_.F(sum_[units + j] + Peephole(1, j, c));
       h_[j] = o * layer_.act[2](c);
       c_[j] = Kept<T>(c);
     }
@@ -140,8 +176,7 @@ class Sample {
 
   void Gru() {
     const int64_t units = layer_.units;
-    const T* recurrent = args_.In<T>(1);
-    AddProduct(layer_, recurrent, h_.data(), 0, 2 * units, sum_.data());
+    AddProduct(layer_, recurrent_, h_.data(), 0, 2 * units, sum_.data());
     std::vector<double> z(static_cast<size_t>(units)), r(z);
     for (int64_t j = 0; j < units; ++j) {
       z[j] = layer_.F(sum_[j]);
@@ -149,7 +184,7 @@ class Sample {
     }
     if (attrs_.linear_before_reset) {
       std::vector<double> product(sum_.size());
-      AddProduct(layer_, recurrent, h_.data(), 2 * units, 3 * units, product.data());
+      AddProduct(layer_, recurrent_, h_.data(), 2 * units, 3 * units, product.data());
       for (int64_t j = 0; j < units; ++j) {
         const double bias = bias_ == nullptr ? 0 : static_cast<double>(bias_[j]);
         sum_[2 * units + j] += r[j] * (product[2 * units + j] + bias);
@@ -157,7 +192,7 @@ class Sample {
     } else {
       std::vector<double> reset(static_cast<size_t>(units));
       for (int64_t j = 0; j < units; ++j) reset[j] = Kept<T>(r[j] * h_[j]);
-      AddProduct(layer_, recurrent, reset.data(), 2 * units, 3 * units, sum_.data());
+      AddProduct(layer_, recurrent_, reset.data(), 2 * units, 3 * units, sum_.data());
     }
     for (int64_t j = 0; j < units; ++j) {
       h_[j] = (1 - z[j]) * layer_.G(sum_[2 * units + j]) + z[j] * h_[j];
@@ -167,6 +202,7 @@ class Sample {
   const RecurrentAttrs& attrs_;
   const Layer& layer_;
   const Args& args_;
+  const T* const recurrent_;
   const int64_t n_;
   std::vector<double> h_, c_, sum_;
   const T* bias_ = nullptr;
@@ -182,26 +218,16 @@ Status Recurrent(const RecurrentAttrs& attrs, const Args& args) {
   layer.steps = y[0], layer.samples = y[1], layer.units = y[2];
   layer.gates = RecurrentGates(layer.op);
   layer.clip = attrs.clip;
-  std::vector<int64_t> lengths(static_cast<size_t>(layer.samples), layer.steps);
-  if (args.has_input(2)) {
-    DispatchDType(args.in(2).dtype, [&]<class T>(TypeTag<T>) {
-      if constexpr (std::is_integral_v<T>) {
-        for (size_t n = 0; n < lengths.size(); ++n) {
-          lengths[n] = static_cast<int64_t>(args.In<T>(2)[n]);
-        }
-      }
-    });
-    for (size_t n = 0; n < lengths.size(); ++n) {
-      if (lengths[n] >= 0 && lengths[n] <= layer.steps) continue;
-      return InvalidArgument("sample ", n, " has ", lengths[n], " of ", layer.steps,
-                             " steps: an index out of range");
-    }
-  }
+  std::vector<int64_t> lengths(static_cast<size_t>(layer.samples));
+  ONCILLA_TRY(ReadLengths(args, layer.steps, lengths));
   DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
     if constexpr (!std::is_integral_v<T>) {
+      std::vector<T> weights;
+      if (args.in(1).dtype != args.in(0).dtype) weights = WeightsOfBytes<T>(args);
+      const T* recurrent = weights.empty() ? args.In<T>(1) : weights.data();
       ParallelFor(args.threads, layer.samples, 1, [&](int64_t begin, int64_t end) {
         for (int64_t n = begin; n < end; ++n) {
-          Sample<T>(attrs, layer, args, n).Run(lengths[static_cast<size_t>(n)]);
+          Sample<T>(attrs, layer, args, recurrent, n).Run(lengths[static_cast<size_t>(n)]);
         }
       });
     }
@@ -298,7 +324,7 @@ Status LinearAttention(const LinearAttentionAttrs& attrs, const Args& args) {
 
 const KernelRow kRows[] = {
     Row<LinearAttention>("LinearAttention", kFloats),
-    Row<Recurrent>("ByteLstm", kFloats),
+    Row<Recurrent>("ByteLstm", kFloats, &MakeFastByteLstm, &ByteLstmPacking),
     Row<Recurrent>("Lstm", kFloats, &MakeFastRecurrent, &RecurrentPacking),
     Row<Recurrent>("Gru", kFloats, &MakeFastRecurrent, &RecurrentPacking),
     Row<Recurrent>("Rnn", kFloats, &MakeFastRecurrent, &RecurrentPacking),

@@ -72,6 +72,37 @@ Result<Facts> InferLstm(const RecurrentAttrs& attrs, std::span<const Fact> in) {
                Fact::Of(layer.dtype, layer.state())};
 }
 
+// The scale or zero point of weights of bytes: one number, or one for each column.
+Status RequirePerColumn(std::span<const Fact> in, size_t i, std::string_view what) {
+  if (i >= in.size() || in[i].absent() || !in[i].shape.ranked()) return Status();
+  const PartialShape& shape = in[i].shape;
+  const Dim columns = in[1].shape.ranked() ? in[1].shape[1] : Dim();
+  const auto fits = [&](const Dim& size) {
+    return !size.known() || size.size == 1 || !columns.known() || size.size == columns.size;
+  };
+  if (shape.rank() == 0 || (shape.rank() == 1 && fits(shape[0]))) return Status();
+  return InvalidArgument(what, " has the shape ", shape);
+}
+
+Result<Facts> InferByteLstm(const RecurrentAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireRank(in[1], 2, "recurrent"));
+  Facts real(in.begin(), in.begin() + std::min<std::ptrdiff_t>(std::ssize(in), 6));
+  const auto has = [&](size_t i) { return i < in.size() && !in[i].absent(); };
+  if (in[1].dtype == DType::kU8 || in[1].dtype == DType::kI8) {
+    if (!has(6)) return InvalidArgument("recurrent is ", in[1].dtype, " and has no scale");
+    if (in[6].dtype != DType::kF32) return InvalidArgument("scale is ", in[6].dtype);
+    if (has(7) && in[7].dtype != in[1].dtype) {
+      return InvalidArgument("zero is ", in[7].dtype, ", recurrent is ", in[1].dtype);
+    }
+    ONCILLA_TRY(RequirePerColumn(in, 6, "scale"));
+    ONCILLA_TRY(RequirePerColumn(in, 7, "zero"));
+    real[1] = Fact::Of(in[0].dtype, in[1].shape);
+  } else if (has(6) || has(7)) {
+    return InvalidArgument("recurrent is ", in[1].dtype, " and has a scale or zero");
+  }
+  return InferLstm(attrs, real);
+}
+
 Result<Facts> InferGru(const RecurrentAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_ASSIGN(const Layer layer, InferLayer(attrs, in, "Gru"));
   ONCILLA_TRY(RequireShape(in, 4, PartialShape({layer.units}), "candidate_bias"));
@@ -160,8 +191,9 @@ Result<Facts> InferLinearAttention(const LinearAttentionAttrs& attrs, std::span<
 constexpr OpDef kRecurrentOps[] = {
     // An Lstm whose recurrent product reads h as if it were stored in bytes: in each step h is
     // quantised over the range of the sample's units, extended to contain zero, in 255 steps of
-    // which zero is one, rounding half to even.
-    Op<InferLstm>("ByteLstm", {.inputs = {2, 6}, .storage = StorageRule::kStarts}),
+    // which zero is one, rounding half to even. The recurrent weights may be bytes: u8 or i8 minus
+    // `zero` times `scale` in f32, with scale[4H] or one number, and zero like it, 0 if absent.
+    Op<InferByteLstm>("ByteLstm", {.inputs = {2, 8}, .storage = StorageRule::kSteps}),
     Op<InferLstm>("Lstm", {.inputs = {2, 6}, .storage = StorageRule::kStarts}),
     Op<InferGru>("Gru", {.inputs = {2, 5}, .storage = StorageRule::kStarts}),
     Op<InferLinearAttention>("LinearAttention", {.inputs = {3, 6}, .storage = StorageRule::kState}),

@@ -19,6 +19,9 @@ namespace oncilla {
 // Lstm: gates i, o, f, c; then c0[N, H]? and peepholes[3H]? (i, o, f); a third output c[N, H].
 //   i = F(i + Pi * c'), f = F(f + Pf * c') or 1 - i with input_forget, c = f * c' + i * G(c),
 //   o = F(o + Po * c), h = o * H(c)
+// ByteLstm: an Lstm whose products take h rounded to bytes; then scale and zero of recurrent
+// weights
+//   that are bytes themselves.
 // Gru: gates z, r, h; then candidate_bias[H]?.
 //   z = F(z), r = F(r), h = (1 - z) * G(..) + z * h', where G is of h + (r * h') R, or with
 //   linear_before_reset of h + r * (h' R + candidate_bias)

@@ -155,17 +155,6 @@ Result<ValueId> ByteGates(OnnxLowering& b, const RecurrentLayer& layer, int64_t 
   return b.Add("Mul", {}, {real, factor}, in + "scaled");
 }
 
-// The recurrent weights, converted to float.
-Result<ValueId> ByteRecurrent(OnnxLowering& b, int64_t d, ValueId recurrent,
-                              const std::string& in) {
-  ONCILLA_ASSIGN(const ValueId scale, PartOfScales(b, 10, d, in + "recurrent_scale"));
-  ONCILLA_ASSIGN(ValueId zero, PartOfScales(b, 11, d, in + "recurrent_zero"));
-  ONCILLA_ASSIGN(zero, b.Cast(zero, DType::kF32, in + "recurrent_zero_real"));
-  ONCILLA_ASSIGN(ValueId y, b.Cast(recurrent, DType::kF32, in + "recurrent_real"));
-  ONCILLA_ASSIGN(y, b.Add("Sub", {}, {y, zero}, in + "recurrent_moved"));
-  return b.Add("Mul", {}, {y, scale}, in + "recurrent");
-}
-
 // In ONNX Runtime the last state of samples without steps is zero, even if an initial state is
 // given.
 Status ClearWithoutSteps(OnnxLowering& b, const std::string& in, Values& out) {
@@ -191,9 +180,8 @@ Result<Values> LowerDirection(OnnxLowering& b, const RecurrentLayer& layer, int6
   const int64_t width = layer.gates * layer.units;
   ONCILLA_ASSIGN(const ValueId weights, PartOfDirection(b, b.in(1), d, 0, in + "weights"));
   ONCILLA_ASSIGN(ValueId recurrent, PartOfDirection(b, b.in(2), d, 0, in + "recurrent_rows"));
-  if (layer.bytes) {
-    ONCILLA_ASSIGN(recurrent, ByteRecurrent(b, d, recurrent, in));
-  } else {
+  // 8-bit weights are stored transposed.
+  if (!layer.bytes) {
     ONCILLA_ASSIGN(recurrent, b.Transpose(recurrent, {1, 0}, in + "recurrent"));
   }
   ONCILLA_ASSIGN(const ValueId biases, PartOfDirection(b, b.in(3), d, 0, in + "biases"));
@@ -234,6 +222,11 @@ Result<Values> LowerDirection(OnnxLowering& b, const RecurrentLayer& layer, int6
     ONCILLA_ASSIGN(const ValueId c0, PartOfDirection(b, b.in(6), d, state_axis, in + "c0"));
     ONCILLA_ASSIGN(const ValueId peepholes, PartOfDirection(b, b.in(7), d, 0, in + "peepholes"));
     inputs.insert(inputs.end(), {c0, peepholes});
+    if (layer.bytes) {
+      ONCILLA_ASSIGN(const ValueId scale, PartOfScales(b, 10, d, in + "recurrent_scale"));
+      ONCILLA_ASSIGN(const ValueId zero, PartOfScales(b, 11, d, in + "recurrent_zero"));
+      inputs.insert(inputs.end(), {scale, zero});
+    }
   } else if (layer.op == "Gru") {
     inputs.push_back(candidate);
   }
