@@ -1,9 +1,12 @@
 // Ops that select elements by a rule, on the CPU: plain code. Ops whose number of results depends
 // on data are host functions.
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <numeric>
+#include <string>
 
 #include "backends/cpu/kernels/indices.h"
 #include "backends/cpu/move.h"
@@ -148,6 +151,81 @@ Groups GroupsOf(const SliceOrder<T>& less, int64_t n, const UniqueAttrs& attrs) 
   return out;
 }
 
+// Equal numbers have equal hashes: those of both zeros, and of all NaNs.
+template <class T>
+uint64_t HashOf(const T& x) {
+  uint64_t bits = 0;
+  if constexpr (std::is_same_v<T, std::string>) {
+    bits = std::hash<std::string>()(x);
+  } else if constexpr (std::is_integral_v<T>) {
+    bits = static_cast<uint64_t>(x);
+  } else {
+    const auto wide = static_cast<double>(x);
+    if (wide != 0) bits = wide != wide ? 1 : std::bit_cast<uint64_t>(wide);
+  }
+  bits *= 0x9E3779B97F4A7C15;  // spreads what differs in a few bits over the upper ones
+  return bits ^ bits >> 32;
+}
+
+// The same for slices of one element, which are found in a table instead of sorted.
+template <class T>
+Groups GroupsOfElements(const T* x, const SliceOrder<T>& less, int64_t n,
+                        const UniqueAttrs& attrs) {
+  Groups out;
+  out.inverse.resize(static_cast<size_t>(n));
+  // Groups by hash, in the first free place behind it.
+  const uint64_t places = std::bit_ceil(static_cast<uint64_t>(n) * 2 + 1);
+  IntList table(places, -1);
+  WorkLook look;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto add = [&] {
+      out.first.push_back(i);
+      out.counts.push_back(0);
+      return std::ssize(out.first) - 1;
+    };
+    look.GoOrThrow(8);
+    int64_t group = -1;
+    if (!attrs.equal_nans && less.HasNan(i)) {
+      group = add();
+    } else {
+      uint64_t at = HashOf(x[i]) & (places - 1);
+      while (table[at] >= 0 && less.Compare(out.first[static_cast<size_t>(table[at])], i) != 0) {
+        look.GoOrThrow(8);
+        at = (at + 1) & (places - 1);
+      }
+      if (table[at] < 0) table[at] = add();
+      group = table[at];
+    }
+    out.inverse[static_cast<size_t>(i)] = group;
+    ++out.counts[static_cast<size_t>(group)];
+  }
+  if (!attrs.sorted) return out;
+  const size_t count = out.first.size();
+  IntList order(count), rank(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    look.GoOrThrow(8);
+    return less(out.first[static_cast<size_t>(a)], out.first[static_cast<size_t>(b)]);
+  });
+  const IntList first = out.first, counts = out.counts;
+  for (size_t i = 0; i < count; ++i) {
+    const auto from = static_cast<size_t>(order[i]);
+    rank[from] = static_cast<int64_t>(i);
+    out.first[i] = first[from];
+    out.counts[i] = counts[from];
+  }
+  for (int64_t& group : out.inverse) group = rank[static_cast<size_t>(group)];
+  return out;
+}
+
+template <class T>
+Groups GroupsOfSlices(const T* x, int64_t outer, int64_t n, int64_t inner,
+                      const UniqueAttrs& attrs) {
+  const SliceOrder<T> less(x, outer, n, inner);
+  if (outer == 1 && inner == 1) return GroupsOfElements(x, less, n, attrs);
+  return GroupsOf(less, n, attrs);
+}
+
 template <class T>
 void CopyFirsts(std::span<const int64_t> first, int64_t outer, int64_t n, int64_t inner, const T* x,
                 T* y) {
@@ -173,13 +251,13 @@ Result<std::vector<Tensor>> Unique(const UniqueAttrs& attrs, const NodeView&,
   };
   if (in[0].dtype() == DType::kString) {
     const std::string* x = in[0].strings().data();
-    groups = GroupsOf(SliceOrder(x, outer, n, inner), n, attrs);
+    groups = GroupsOfSlices(x, outer, n, inner, attrs);
     std::vector<std::string> out(static_cast<size_t>(kept().elements()));
     CopyFirsts(groups.first, outer, n, inner, x, out.data());
     y = Tensor::Strings(kept(), std::move(out));
   } else {
     DispatchDType(in[0].dtype(), [&]<class T>(TypeTag<T>) {
-      groups = GroupsOf(SliceOrder(in[0].As<T>().data(), outer, n, inner), n, attrs);
+      groups = GroupsOfSlices(in[0].As<T>().data(), outer, n, inner, attrs);
     });
     ONCILLA_ASSIGN(y, Tensor::Allocate({in[0].dtype(), kept()}));
     DispatchBytes(BytesOf(in[0].dtype()), [&]<class T>(T) {
