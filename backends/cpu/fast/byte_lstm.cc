@@ -168,7 +168,7 @@ class FastByteLstm : public CpuKernel {
     std::byte* row = call.rows + i * row_bytes_;
     uint8_t* bytes =
         widens_ ? call.bytes + i * WholeLines(units_) : reinterpret_cast<uint8_t*>(row);
-    ByteScale scale;
+    StateScale scale;
     if (h == nullptr) {
       std::memset(bytes, 0, static_cast<size_t>(units_));
     } else {

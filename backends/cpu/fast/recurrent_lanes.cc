@@ -157,8 +157,8 @@ void RnnUnits(const float* sum, bool relu, int64_t units, float* y) {
   HWY_DYNAMIC_DISPATCH(RnnUnits)(sum, relu, units, y);
 }
 
-ByteScale RoundToBytes(const float* h, int64_t n, uint8_t* bytes) {
-  constexpr ByteScale kNothing{NAN, 0};
+StateScale RoundToBytes(const float* h, int64_t n, uint8_t* bytes) {
+  constexpr StateScale kNothing{NAN, 0};
   float least = 0, most = 0;
   if (!HWY_DYNAMIC_DISPATCH(RangeOf)(h, n, &least, &most)) return kNothing;
   float step = (most - least) / 255.0f;

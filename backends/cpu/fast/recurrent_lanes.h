@@ -20,14 +20,14 @@ void GruUnits(const float* sum, const float* gate, const float* bias, const floa
 void RnnUnits(const float* sum, bool relu, int64_t units, float* y);
 
 // Numbers as bytes: a number is (byte - zero) * step.
-struct ByteScale {
+struct StateScale {
   float step = 1;
   int32_t zero = 0;
 };
 // Rounds a state of n numbers to 255 steps of its range, extended to contain zero, as the plain
 // kernel does. The step is NaN if the plain kernel makes any of the numbers NaN, which then reaches
 // every sum.
-ByteScale RoundToBytes(const float* h, int64_t n, uint8_t* bytes);
+StateScale RoundToBytes(const float* h, int64_t n, uint8_t* bytes);
 // Converts n sums of products of bytes, in place: gates + sum * step * scale.
 float* ToGates(const float* gates, float step, const float* scales, int64_t n, int32_t* sums);
 
