@@ -184,7 +184,7 @@ class Loop {
         0) {
       return Unsupported(kOnnxGraphFailed);
     }
-    if (FindKept(in, round)) return std::optional<Graph>();
+    if (!give_up && FindKept(in, round)) return std::optional<Graph>();
     ONCILLA_ASSIGN(const bool settled, Settle(target, round, give_up));
     if (!settled) return std::optional<Graph>();
     // The body's results in the order of its arguments: counter, limit, condition, carried values,

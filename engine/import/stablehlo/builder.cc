@@ -5,6 +5,7 @@
 
 #include "engine/graph/at_node.h"
 #include "engine/import/xla/shape.h"
+#include "engine/ops/check.h"
 
 namespace oncilla {
 namespace {
@@ -122,12 +123,12 @@ Result<HloValues> HloBuilder::LowerOp(const HloOp& op, std::string name) {
   if (op.name == "after_all" || op.name == "create_token") return HloValues(op.results.size());
   if (op.name == "custom_call") {
     ONCILLA_ASSIGN(const std::string_view target, state_.source.Text(op, "call_target_name"));
-    // What says on which device a part of a value is, and checks of sizes that a run makes itself.
+    // What says on which device a part of a value is.
     if (target == "Sharding" || target == "SPMDFullToShardShape" ||
         target == "SPMDShardToFullShape" || target == "LayoutConstraint") {
       return PassOn(op);
     }
-    if (target == "shape_assertion") return HloValues(op.results.size());
+    if (target == "shape_assertion") return Assertion(op, name);
   }
   ONCILLA_ASSIGN(HloValues operands, PassOn(op));
   if (IsHloComplex(op, state_.source, operands)) {
@@ -164,6 +165,24 @@ Result<HloValues> HloBuilder::LowerOp(const HloOp& op, std::string name) {
   HloValues results;
   for (ValueId value : *values) results.push_back(Whole(value, -1));
   return results;
+}
+
+// JAX's checks that a run's sizes are those for which it exported: the condition, and the sizes
+// that the message names.
+Result<HloValues> HloBuilder::Assertion(const HloOp& op, const std::string& name) {
+  Values inputs;
+  for (const int operand : op.operands) {
+    ONCILLA_ASSIGN(HloValue* const value, Find(operand));
+    ONCILLA_ASSIGN(const ValueId whole, Full(*value));
+    inputs.push_back(whole);
+  }
+  if (inputs.empty()) return DataLoss("a shape_assertion without a condition");
+  const auto given = state_.source.Text(op, "error_message");
+  std::string message = "sizes of inputs are not those for which the module was exported";
+  if (given.ok() && !given->empty()) message = std::string(*given);
+  inputs.insert(inputs.begin() + 1, graph_.AddConstant(Tensor::Strings({}, {std::move(message)})));
+  ONCILLA_TRY(graph_.AddNode(name, "Assert", WriteAttrs(AssertAttrs{}), inputs).status());
+  return HloValues(op.results.size());
 }
 
 Result<HloValues> HloBuilder::PassOn(const HloOp& op) {

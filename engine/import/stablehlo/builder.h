@@ -122,6 +122,7 @@ class HloBuilder {
   Result<HloValues> Iota(const HloOp& op, const std::string& name);
   Result<HloValues> Broadcast(const HloOp& op, const std::string& name);
   Result<HloValues> Elementwise(const HloOp& op, const std::string& name);
+  Result<HloValues> Assertion(const HloOp& op, const std::string& name);
   Result<HloValues> PassOn(const HloOp& op);
   std::optional<HloValues> MoveSplat(const HloOp& op);
 

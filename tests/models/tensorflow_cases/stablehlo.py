@@ -17,14 +17,14 @@ def module(f, specs):
         return _export._module_to_bytecode(m), e.out_avals, e.calling_convention_version
 
 
-def hlo(name, f, *feeds, open=None):
+def hlo(name, f, *feeds, open=None, error=False):
     feeds = [np.asarray(x) for x in feeds]
     scope = export.SymbolicScope()
     shapes = [x.shape if open is None else export.symbolic_shape(open[i], scope=scope) for i, x in enumerate(feeds)]
     text, outs, version = module(f, [jax.ShapeDtypeStruct(s, x.dtype) for s, x in zip(shapes, feeds)])
     sizes = lambda s: [d if isinstance(d, int) else None for d in s]
     case(name, lambda *a: list(gen_xla_ops.xla_call_module(args=a, version=version, module=text, Sout=[sizes(o.shape) for o in outs], Tout=[tf.as_dtype(o.dtype) for o in outs],
-         dim_args_spec=[], platforms=["CPU"], function_list=[], has_token_input_output=False, disabled_checks=[])), *feeds, sized=open is None)
+         dim_args_spec=[], platforms=["CPU"], function_list=[], has_token_input_output=False, disabled_checks=[])), *feeds, sized=open is None, error=error)
 
 
 W1, W2 = f32(8, 16), f32(16, 4)
@@ -62,3 +62,4 @@ hlo("Complex", lambda x, y: (lambda z, w: tuple(p(v) for v in (z * w, z / w, z +
 hlo("Relu6", lambda x: (jnp.minimum(jnp.maximum(x * 5, 0), 6), jnp.clip(x * 5, 0, 6)), f32(9))
 hlo("Open_sums", lambda x: (jnp.cumsum(x, 0), jnp.cumprod(x, 0)), f32(3, 4), open=["b, 4"])
 hlo("Scatter_start", lambda x: x.at[0:2, 1:3].set(7.0), f32(3, 4))
+hlo("Open_sizes_that_differ", lambda a, b: a + b, f32(5, 3), f32(1, 3), open=["n, 3", "n, 3"], error=True)

@@ -3,6 +3,7 @@
 
 #include "engine/import/stablehlo/bytecode.h"
 #include "engine/import/tf/lowering.h"
+#include "engine/ops/array/movement.h"
 
 namespace oncilla {
 namespace {
@@ -58,7 +59,20 @@ Result<Values> LowerCallModule(TfLowering& b) {
     if (shape.rank() != static_cast<int>(type.sizes.size())) {
       return DataLoss("input ", next - 1, " is ", shape, " and the module takes ", type.shape());
     }
+    // Sizes that the file leaves open are checked by the run.
+    const Result<PartialShape> merged = MergeShapes(shape, type.shape());
+    if (!merged.ok()) {
+      return InvalidArgument("input ", next - 1, " is ", shape, " and the module takes ",
+                             type.shape());
+    }
+    bool checked = true;
+    for (int k = 0; k < shape.rank(); ++k) {
+      checked &= shape[k].known() || type.sizes[static_cast<size_t>(k)] < 0;
+    }
     arguments.push_back(input);
+    if (checked) continue;
+    ONCILLA_ASSIGN(arguments.back(),
+                   b.Add(EnsureShapeAttrs{.dims = type.sizes}, {input}, StrCat("input", next - 1)));
   }
   if (next != b.inputs()) return DataLoss("the op has more inputs than the module takes");
   return b.CallHlo(module, arguments);

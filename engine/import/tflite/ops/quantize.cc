@@ -20,6 +20,7 @@ Result<ValueId> TfliteAlong(TfliteLowering& b, Tensor numbers, int32_t axis, int
 
 Status CheckTfliteScales(const TfliteTensor& tensor, bool zero_too) {
   const TfliteQuantization& q = tensor.quantization;
+  if (q.block != 0) return Unsupported("weights with a scale for each block of a row");
   if (q.details != 0) return Unsupported("a quantisation of kind ", q.details);
   if (q.scale.empty()) return DataLoss("a quantised tensor without a scale");
   if (!q.zero_point.empty() && q.zero_point.size() != q.scale.size()) {
