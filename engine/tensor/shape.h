@@ -17,7 +17,7 @@
 namespace oncilla {
 
 // The largest rank that the engine accepts.
-inline constexpr int kMaxRank = 8;
+inline constexpr int kMaxRank = 12;
 
 // Product that saturates at INT64_MAX instead of overflowing; factors must not be negative. A later
 // limit check then refuses the size.

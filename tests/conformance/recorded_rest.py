@@ -343,6 +343,34 @@ def carried_constants():
          fixed=("w", "b"), outputs=4, body=body)
 
 
+def many_axes():
+    n = Numbers("many_axes")
+    ten, twelve = (2, 3, 1, 2, 2, 1, 3, 2, 1, 2), (2, 1, 3, 1, 2, 2, 1, 1, 2, 1, 2, 2)
+    mixed = [9, 3, 0, 6, 1, 8, 4, 7, 2, 5]
+    Case("axes_transpose", "Transpose", {"x": n.f(*ten)}, perm=mixed)
+    Case("axes_transpose_twelve", "Transpose", {"x": n.f(*twelve)}, perm=list(range(12))[::-1])
+    Case("axes_transpose_bytes", "Transpose", {"x": n.u8(*ten)}, perm=mixed)
+    Case("axes_add", "Add", {"x": n.f(*ten), "y": n.f(3, 4, 2, 2, 1, 1, 1, 4, 1)})
+    Case("axes_reduce", "ReduceMean", {"x": n.f(*ten), "axes": np.array([1, 4, 6, 9])}, opset=18, fixed=["axes"])
+    Case("axes_slice", "Slice", {"x": n.f(*ten), "s": np.array([1, 1]), "e": np.array([3, 2]), "a": np.array([1, 7])},
+         fixed=["s", "e", "a"])
+    Case("axes_concat", "Concat", {"x": n.f(*ten), "y": n.f(*ten)}, axis=5)
+    Case("axes_gather", "Gather", {"x": n.f(*ten), "i": n.ids(3, 2, 3, dtype=np.int64)}, axis=6)
+    Case("axes_gather_elements", "GatherElements", {"x": n.f(*ten), "i": n.ids(2, *ten, dtype=np.int64)}, axis=3)
+    Case("axes_scatter_elements", "ScatterElements",
+         {"x": n.f(*ten), "i": np.zeros((2, 3, 1, 1, 2, 1, 3, 2, 1, 2), np.int64), "u": n.f(2, 3, 1, 1, 2, 1, 3, 2, 1, 2)},
+         opset=18, axis=3)
+    Case("axes_pad", "Pad", {"x": n.f(*ten), "p": np.array([0, 1] * 10)}, fixed=["p"])
+    Case("axes_pad_reflected", "Pad", {"x": n.f(*ten), "p": np.array([0, 1] + [0] * 18)}, fixed=["p"], mode="reflect")
+    Case("axes_tile", "Tile", {"x": n.f(*ten), "r": np.array([1, 2, 1, 1, 2, 3, 1, 1, 2, 1])}, fixed=["r"])
+    Case("axes_expand", "Expand", {"x": n.f(2, 1, 3), "s": np.array([2, 1, 2, 1, 2, 1, 2, 2, 4, 3])}, fixed=["s"])
+    Case("axes_matmul", "MatMul", {"x": n.f(*ten), "y": n.f(2, 1, 1, 3, 2, 2, 5)})
+    Case("axes_softmax", "Softmax", {"x": n.f(*ten)}, axis=6)
+    Case("axes_where", "Where", {"c": n.f(*ten) > 0, "x": n.f(*ten), "y": n.f(2)})
+    Case("axes_cumsum", "CumSum", {"x": n.f(*ten), "a": np.array(4)}, fixed=["a"])
+    Case("axes_top", "TopK", {"x": n.f(*ten), "k": np.array([2])}, 2, fixed=["k"], axis=6)
+
+
 def stacked():
     x = Numbers("stacked").f(4, 3)
     for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"):
@@ -357,6 +385,7 @@ def stacked():
 if __name__ == "__main__":
     for each in (masked_pools, attention_lstms, four_bits, resizes, words, grams, byte_lstms,
                  separators, one_score, shared_branches, forests, far_taps, few_outputs, compressed,
-                 transforms, carried_constants, stacked):
+                 transforms, carried_constants, many_axes,
+                 stacked):
         each()
     make_recorded.record(sys.argv[1:])

@@ -442,7 +442,7 @@ TEST_F(OnnxImport, RefusesSparseConstantsThatDoNotFit) {
       {{int64_t{1} << 20, int64_t{1} << 20}, {2}, {0, 1}, "of which 8 are stored"},
       {{int64_t{1} << 40, int64_t{1} << 40}, {2}, {0, 1}, "impossible shape"},
       {{-2, 3}, {2}, {0, 1}, "negative size"},
-      {{1, 1, 1, 1, 1, 1, 1, 1, 3}, {2}, {0, 1}, "rank 9"},
+      {{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3}, {2}, {0, 1}, "rank 13"},
   };
   for (const Case& c : cases) {
     OnnxGraphText graph;
