@@ -316,6 +316,18 @@ T Reduced(Reduction reduction, T a, T b) {
   return b;
 }
 
+// Calls fn with a type to set and reduce elements by. Floats of 8 bits are only stored, so that
+// they can be set, as bytes, and not reduced.
+template <class F>
+Status DispatchReduced(DType dtype, Reduction reduction, F&& fn) {
+  if (DispatchDType(dtype, fn)) return Status();
+  if (reduction != Reduction::kNone || BitsOf(dtype) != 8) {
+    return Unsupported("a reduction of ", dtype);
+  }
+  DispatchDType(DType::kU8, fn);
+  return Status();
+}
+
 void CopyInput(const Args& args) {
   const auto bytes = static_cast<size_t>(args.in(0).bytes());
   if (args.inputs[0] != args.outputs[0]) std::memcpy(args.outputs[0], args.inputs[0], bytes);
@@ -327,13 +339,13 @@ Status ScatterElements(const ScatterElementsAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, x.rank()));
   CopyInput(args);
   Status scattered;
-  DispatchDType(x.dtype, [&]<class T>(TypeTag<T>) {
+  ONCILLA_TRY(DispatchReduced(x.dtype, reduction, [&]<class T>(TypeTag<T>) {
     const T* updates = args.In<T>(2);
     T* to = args.Out<T>(0);
     scattered = ForElements(
         x, args.in(1), axis, args.inputs[1], nullptr,
         [&](int64_t place, int64_t i) { to[place] = Reduced(reduction, to[place], updates[i]); });
-  });
+  }));
   return scattered;
 }
 
@@ -364,14 +376,13 @@ Status ScatterND(const ScatterNDAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const Slices slices,
                  SlicesOf(args.inputs[1], args.in(1), x.shape, 0, attrs.negative_indices));
   CopyInput(args);
-  DispatchDType(x.dtype, [&]<class T>(TypeTag<T>) {
+  return DispatchReduced(x.dtype, reduction, [&]<class T>(TypeTag<T>) {
     const T* updates = args.In<T>(2);
     for (size_t i = 0; i < slices.starts.size(); ++i, updates += slices.size) {
       T* to = args.Out<T>(0) + slices.starts[i];
       for (int64_t j = 0; j < slices.size; ++j) to[j] = Reduced(reduction, to[j], updates[j]);
     }
   });
-  return Status();
 }
 
 Result<std::vector<Tensor>> ScatterNDStrings(const ScatterNDAttrs& attrs, const NodeView&,
