@@ -33,6 +33,7 @@ constexpr Same kSame[] = {
     {"not", "BitNot", "Not"},
     {"or", "BitOr", "Or"},
     {"power", "Pow", ""},
+    {"round_nearest_afz", "RoundAway", ""},
     {"round_nearest_even", "Round", ""},
     {"rsqrt", "Rsqrt", ""},
     {"select", "Where", "Where"},
@@ -63,7 +64,6 @@ constexpr std::string_view kComposed[] = {"cbrt",
                                           "popcnt",
                                           "reduce_precision",
                                           "remainder",
-                                          "round_nearest_afz",
                                           "shift_right_arithmetic",
                                           "shift_right_logical"};
 
@@ -252,23 +252,6 @@ Result<Values> LowerClamp(HloNode& b) {
   return One(b.Add("Min", AttrMap(), {above, b.in(2)}));
 }
 
-// Half away from zero: the part after the point is compared with a half.
-Result<Values> LowerRound(HloNode& b) {
-  const DType dtype = b.dtype();
-  ONCILLA_ASSIGN(const ValueId size, b.Add("Abs", AttrMap(), {b.in(0)}, "size"));
-  ONCILLA_ASSIGN(const ValueId whole, b.Add("Floor", AttrMap(), {size}, "whole"));
-  ONCILLA_ASSIGN(const ValueId part, b.Add("Sub", AttrMap(), {size, whole}, "part"));
-  ONCILLA_ASSIGN(const ValueId half, b.Scalar(dtype, 0.5));
-  ONCILLA_ASSIGN(const ValueId one, b.Scalar(dtype, 1));
-  ONCILLA_ASSIGN(const ValueId up, b.Add("GreaterEqual", AttrMap(), {part, half}, "up"));
-  ONCILLA_ASSIGN(const ValueId next, b.Add("Add", AttrMap(), {whole, one}, "next"));
-  ONCILLA_ASSIGN(const ValueId rounded, b.Add("Where", AttrMap(), {up, next, whole}, "rounded"));
-  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(dtype, 0));
-  ONCILLA_ASSIGN(const ValueId below, b.Add("Less", AttrMap(), {b.in(0), zero}, "below"));
-  ONCILLA_ASSIGN(const ValueId negative, b.Add("Neg", AttrMap(), {rounded}, "negative"));
-  return One(b.Add("Where", AttrMap(), {below, negative, rounded}));
-}
-
 Result<Values> LowerCbrt(HloNode& b) {
   ONCILLA_ASSIGN(const ValueId size, b.Add("Abs", AttrMap(), {b.in(0)}, "size"));
   ONCILLA_ASSIGN(const ValueId third, b.Scalar(b.dtype(), 1.0 / 3));
@@ -377,7 +360,6 @@ Result<Values> LowerHloElementwise(HloNode& b) {
   if (op == "divide" || op == "remainder") return LowerDivide(b);
   if (op == "popcnt" || op == "count_leading_zeros") return LowerBits(b);
   if (op == "cbrt") return LowerCbrt(b);
-  if (op == "round_nearest_afz") return LowerRound(b);
   if (op == "reduce_precision") return LowerPrecision(b);
   return LowerShift(b);
 }

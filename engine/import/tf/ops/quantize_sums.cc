@@ -33,10 +33,7 @@ class Numbers {
   ValueId Mul(ValueId x, ValueId y) { return f_("Mul", {x, y}); }
   ValueId Div(ValueId x, ValueId y) { return f_("Div", {x, y}); }
   // Rounds half away from zero.
-  ValueId Round(ValueId x) {
-    const ValueId up = f_("Floor", {Add(f_("Abs", {x}), (*this)(0.5))});
-    return Mul(f_("Sign", {x}), up);
-  }
+  ValueId Round(ValueId x) { return f_("RoundAway", {x}); }
   ValueId Clip(ValueId x, double least, double most) {
     return f_("Clip", {x, (*this)(least), (*this)(most)});
   }
