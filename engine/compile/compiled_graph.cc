@@ -4,6 +4,7 @@
 #include "engine/base/format.h"
 #include "engine/base/free_memory.h"
 #include "engine/base/work_limits.h"
+#include "engine/compile/loop_round.h"
 #include "engine/graph/at_node.h"
 #include "engine/graph/shape_fixers.h"
 #include "engine/graph/verify.h"
@@ -174,7 +175,12 @@ class Compiler {
     // Functions that control flow calls are compiled in the same way.
     for (const Node& node : compiled->graph.nodes()) {
       compiled->writes_variables |= node.op->name == "AssignVariable";
-      for (const std::string& name : CalledFunctions(node.op->name, node.attrs)) {
+      std::vector<std::string> names = CalledFunctions(node.op->name, node.attrs);
+      if (node.op->name == "While") {
+        ONCILLA_ASSIGN(const auto loop, ReadAttrs<WhileAttrs>(node.attrs));
+        if (AddRound(loop)) names = {loop.cond, RoundName(loop)};
+      }
+      for (const std::string& name : names) {
         auto called = CompileFunction(name, depth + 1);
         if (!called.ok()) {
           return In(called.status(), StrCat("function '", name, "', called by '", node.name, "'"));
@@ -218,6 +224,20 @@ class Compiler {
     ONCILLA_ASSIGN(auto compiled, CompileOne(it->second, name, std::move(placement), depth));
     compiled_.emplace(name, compiled);
     return compiled;
+  }
+
+  // Adds the function that is one round of the loop, if that may be one call. A body that is worth
+  // another device than the CPU is called alone, since the condition would have to wait for it.
+  bool AddRound(const WhileAttrs& loop) {
+    const std::string name = RoundName(loop);
+    if (functions_.contains(name)) return true;
+    const auto body = functions_.find(loop.body), cond = functions_.find(loop.cond);
+    if (body == functions_.end() || cond == functions_.end()) return false;
+    if (devices_.size() > 1 && IsWorthADevice(body->second)) return false;
+    std::optional<Graph> round = RoundOf(body->second, cond->second);
+    if (!round) return false;
+    functions_.emplace(name, *std::move(round));
+    return true;
   }
 
   const std::span<Device* const> devices_;

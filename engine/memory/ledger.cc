@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "absl/container/inlined_vector.h"
 #include "engine/base/caught.h"
 #include "engine/base/format.h"
 
@@ -136,18 +137,16 @@ Status Ledger::Change(std::string_view device, Account account, int64_t bytes, i
     if (bytes > room) return Internal("ledger: the bytes of '", root->name, "' overflow");
   }
   // What has to be allocated comes first: if memory is refused, nothing has changed.
-  const auto chain = [&](auto&& body) {
-    for (OwnerId id = account.owner; id != kNoOwner;) {
-      Record& record = owners_[id];
-      body(record.devices);
-      id = record.parent;
-    }
-  };
-  chain([&](auto& devices) {
-    if (devices.find(device) == devices.end()) devices.emplace(device, OnDevice());
-  });
-  chain([&](auto& devices) { devices.find(device)->second.with_parts.Change(sign * bytes); });
-  found->second.devices.find(device)->second.lines[category].Change(sign * bytes);
+  absl::InlinedVector<OnDevice*, 8> chain;
+  for (OwnerId id = account.owner; id != kNoOwner;) {
+    Record& record = owners_[id];
+    auto part = record.devices.find(device);
+    if (part == record.devices.end()) part = record.devices.emplace(device, OnDevice()).first;
+    chain.push_back(&part->second);
+    id = record.parent;
+  }
+  for (OnDevice* part : chain) part->with_parts.Change(sign * bytes);
+  chain.front()->lines[category].Change(sign * bytes);
   // Without memory for it, an event is missing from the timeline.
   if (timeline_ != nullptr) {
     (void)Fenced([&] { return Keep(device, account, sign * bytes), Status(); });

@@ -4,12 +4,21 @@
 // since inputs are read in place. As long as shapes repeat, the body's plan is found again.
 #include "engine/ops/control.h"
 
+#include "engine/compile/loop_round.h"
 #include "engine/run/executor.h"
 
 namespace oncilla {
 namespace {
 
 using Values = std::vector<RunValue>;
+
+Result<bool> Decided(const Values& results) {
+  const Tensor decided = results.size() == 1 ? results[0].host() : Tensor();
+  if (decided.is_list() || decided.dtype() != DType::kBool || decided.elements() != 1) {
+    return InvalidArgument("the loop's condition must be one bool");
+  }
+  return decided.As<bool>()[0];
+}
 
 }  // namespace
 
@@ -56,21 +65,29 @@ Result<Values> Executor::RunWhile(const Node& node, std::span<const RunValue> in
                                   const RunControl& control) {
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<WhileAttrs>(node.attrs));
   Values values(in.begin(), in.end());
+  // A round may be one function, which decides on the next one as well.
+  const std::string round = RoundName(attrs);
+  const bool decides = functions_.contains(round);
   std::vector<bool> keep;
-  if (auto body = functions_.find(attrs.body); body != functions_.end()) {
+  if (auto body = functions_.find(attrs.body); !decides && body != functions_.end()) {
     keep = body->second->RoundsOnDevice();
   }
+  Values decision;
   for (;;) {
     ONCILLA_TRY(MayGoOn(control));
-    ONCILLA_ASSIGN(const Values results, Call(attrs.cond, values, {}, control));
-    const Tensor decided = results.size() == 1 ? results[0].host() : Tensor();
-    if (decided.is_list() || decided.dtype() != DType::kBool || decided.elements() != 1) {
-      return InvalidArgument("the loop's condition must be one bool");
+    if (decision.empty()) {
+      ONCILLA_ASSIGN(decision, Call(attrs.cond, values, {}, control));
     }
-    if (!decided.As<bool>()[0]) return values;
-    ONCILLA_ASSIGN(Values next, Call(attrs.body, values, keep, control));
-    if (next.size() != values.size()) {
+    ONCILLA_ASSIGN(const bool goes_on, Decided(decision));
+    if (!goes_on) return values;
+    decision.clear();
+    ONCILLA_ASSIGN(Values next, Call(decides ? round : attrs.body, values, keep, control));
+    if (next.size() != values.size() + (decides ? 1 : 0)) {
       return Internal("the loop's body gave ", next.size(), " values for ", values.size());
+    }
+    if (decides) {
+      decision.push_back(std::move(next.back()));
+      next.pop_back();
     }
     values = std::move(next);
   }

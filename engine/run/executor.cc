@@ -135,6 +135,12 @@ Result<std::vector<RunValue>> EvaluateNode(Device& cpu, const Graph& graph, cons
 
 }  // namespace
 
+RunValue Executor::ValueOf(const std::vector<RunValue>& values, ValueId id) const {
+  if (id == kNoValue) return RunValue();
+  const Graph& graph = compiled_->graph;
+  return graph.value(id).is_constant() ? RunValue(graph.fact(id).value) : values[Index(id)];
+}
+
 Status Executor::RunHostNodes(const Plan& plan, std::vector<RunValue>& values,
                               const RunControl& control) {
   const Graph& graph = compiled_->graph;
@@ -145,7 +151,7 @@ Status Executor::RunHostNodes(const Plan& plan, std::vector<RunValue>& values,
     std::vector<RunValue> in;
     in.reserve(node.inputs.size());
     for (ValueId v : node.inputs) {
-      in.push_back(v == kNoValue ? RunValue() : values[Index(v)]);
+      in.push_back(ValueOf(values, v));
       // Control flow passes values on to its functions; all other host nodes compute with them
       // here.
       if (is_control && node.op->name == "While") continue;
@@ -179,7 +185,8 @@ Result<std::vector<Tensor>> Executor::Run(std::span<const Tensor> feeds,
   return out;
 }
 
-// One run: the values of the graph, filled in as segment after segment computes them.
+// One run: the values of the graph but its constants, filled in as segment after segment computes
+// them.
 class Executor::OneRun {
  public:
   OneRun(Executor& executor, const std::vector<bool>& keep, const RunControl& control)
@@ -190,55 +197,74 @@ class Executor::OneRun {
         control_(control),
         values_(graph_.values().size()) {}
 
-  Result<std::vector<RunValue>> Run(std::span<const RunValue> given) {
-    std::vector<RunValue> feeds(given.begin(), given.end());
-    ONCILLA_ASSIGN(SegmentStart start, executor_.Start(feeds, control_));
-    const bool any = std::find(keep_.begin(), keep_.end(), true) != keep_.end();
-    // A run that keeps no output on the device shares its plans with PlanFor.
-    if (any && !executor_.options_.links.empty()) start.keep = keep_;
-    for (uint32_t i = 0; i < values_.size(); ++i) {
-      if (graph_.value(ValueId{i}).is_constant()) values_[i] = graph_.fact(ValueId{i}).value;
-    }
-    for (size_t i = 0; i < feeds.size(); ++i) values_[Index(graph_.inputs()[i].value)] = feeds[i];
+  Result<std::vector<RunValue>> Run(std::span<const RunValue> feeds) {
+    SegmentStart start;
+    ONCILLA_ASSIGN(EntryPtr entry, FirstSegment(feeds, start));
     if (control_.stats != nullptr) {
       control_.stats->fates.assign(graph_.nodes().size(), NodeFate::kElsewhere);
     }
     for (;;) {
-      ONCILLA_ASSIGN(const std::shared_ptr<const Plan> plan, RunSegment(start));
-      if (plan->complete) return Results();
-      ONCILLA_ASSIGN(SegmentStart next, StartBehind(*plan));
-      next.keep = start.keep;
+      ONCILLA_TRY(RunSegment(*entry));
+      if (entry->plan->complete) return Results();
+      ONCILLA_ASSIGN(SegmentStart next, StartBehind(*entry->plan));
+      next.keep = Keep();
       if (next.done == start.done && next.available.size() == start.available.size()) {
         return Internal("planning makes no progress");
       }
       start = std::move(next);
+      ONCILLA_TRY(MayGoOn(control_));
+      const HostSpan span(control_, "find or make the plan");
+      ONCILLA_ASSIGN(entry, executor_.FindOrMake(start, {.end = control_}));
     }
   }
 
  private:
+  // The outputs that stay on devices; none if the run may share its plans with PlanFor.
+  std::vector<bool> Keep() const {
+    const bool any = std::find(keep_.begin(), keep_.end(), true) != keep_.end();
+    return any && !executor_.options_.links.empty() ? keep_ : std::vector<bool>();
+  }
+
+  // Takes the feeds, and finds the plan of the first segment. `start` becomes its start, unless the
+  // last run was of the same kind, and its plan is taken without.
+  Result<EntryPtr> FirstSegment(std::span<const RunValue> given, SegmentStart& start) {
+    ONCILLA_TRY(MayGoOn(control_));
+    const HostSpan span(control_, "find or make the plan");
+    EntryPtr entry = executor_.LastIfSame(given, keep_);
+    if (entry != nullptr) {
+      Take(given);
+      return entry;
+    }
+    std::vector<RunValue> feeds(given.begin(), given.end());
+    ONCILLA_ASSIGN(start, executor_.Start(feeds, control_));
+    start.keep = Keep();
+    Take(feeds);
+    ONCILLA_ASSIGN(entry, executor_.FindOrMake(start, {.end = control_}));
+    executor_.RememberLast(given, keep_, entry);
+    return entry;
+  }
+  void Take(std::span<const RunValue> feeds) {
+    for (size_t i = 0; i < feeds.size(); ++i) values_[Index(graph_.inputs()[i].value)] = feeds[i];
+  }
+
   // Runs one segment, as far as sizes are known: first what devices compute, then what the host
   // does.
-  Result<std::shared_ptr<const Plan>> RunSegment(const SegmentStart& start) {
-    ONCILLA_TRY(MayGoOn(control_));
-    auto found = [&] {
-      const HostSpan span(control_, "find or make the plan");
-      return executor_.FindOrMake(start, {.end = control_});
-    }();
-    ONCILLA_ASSIGN(const EntryPtr entry, std::move(found));
-    const Plan& plan = *entry->plan;
-    if (!plan.outputs.empty() || !plan.stretches.empty()) ONCILLA_TRY(RunPlan(*entry));
+  Status RunSegment(Entry& entry) {
+    const Plan& plan = *entry.plan;
+    if (!plan.outputs.empty() || !plan.stretches.empty()) ONCILLA_TRY(RunPlan(entry));
     for (const auto& [id, value] : plan.settled) values_[Index(id)] = value;
     ONCILLA_TRY(executor_.RunHostNodes(plan, values_, control_));
     for (size_t n = 0; control_.stats != nullptr && n < plan.fates.size(); ++n) {
       if (plan.fates[n] != NodeFate::kElsewhere) control_.stats->fates[n] = plan.fates[n];
     }
-    return entry->plan;
+    return Status();
   }
 
   Status RunPlan(Entry& entry) {
     const Plan& plan = *entry.plan;
     std::vector<RunValue> in;
-    for (ValueId id : plan.inputs) in.push_back(values_[Index(id)]);
+    in.reserve(plan.inputs.size());
+    for (ValueId id : plan.inputs) in.push_back(executor_.ValueOf(values_, id));
     auto taken = [&] {
       const HostSpan span(control_, "take an instance");
       return executor_.Acquire(entry, control_);
@@ -302,9 +328,10 @@ class Executor::OneRun {
 
   Result<std::vector<RunValue>> Results() const {
     std::vector<RunValue> results;
+    results.reserve(graph_.outputs().size());
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
       const NamedValue& output = graph_.outputs()[i];
-      RunValue value = values_[Index(output.value)];
+      RunValue value = executor_.ValueOf(values_, output.value);
       if (!value.valid()) return Internal("output '", output.name, "' was not computed");
       if (value.on_device() && !(i < keep_.size() && keep_[i])) {
         ONCILLA_ASSIGN(value, executor_.ToHost(value, control_));

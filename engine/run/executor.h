@@ -114,6 +114,12 @@ class Executor {
   // it only there.
   std::vector<bool> RoundsOnDevice() const;
   std::string KeyOf(const SegmentStart& start) const;
+  // The plan of the last run's first segment if these feeds would find the same one: they are on
+  // the host, of the same types and shapes, and equal where their contents fix shapes. Else null.
+  // Spares the making of a key, which takes longer than a small graph.
+  EntryPtr LastIfSame(std::span<const RunValue> feeds, const std::vector<bool>& keep);
+  void RememberLast(std::span<const RunValue> feeds, const std::vector<bool>& keep,
+                    const EntryPtr& entry);
   Result<EntryPtr> FindOrMake(const SegmentStart& start, PlanOptions options);
   void Remember(std::shared_ptr<const PlanMemo> memo) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Result<std::unique_ptr<Instance>> Acquire(Entry& entry, const RunControl& control);
@@ -124,6 +130,8 @@ class Executor {
   Result<std::shared_ptr<HostLine>> FindOrMakeLine(std::shared_ptr<const Plan> plan, int device,
                                                    void* queue);
   void CloseLines(bool all);
+  // A value that is computed or fed, or a constant; invalid for kNoValue.
+  RunValue ValueOf(const std::vector<RunValue>& values, ValueId id) const;
   Status RunHostNodes(const Plan& plan, std::vector<RunValue>& values, const RunControl& control);
   Result<std::vector<RunValue>> RunControlNode(const Node& node, std::span<const RunValue> in,
                                                const RunControl& control);
@@ -142,7 +150,21 @@ class Executor {
   const ExecutorOptions options_;
   const std::shared_ptr<ResultMemory> results_ = std::make_shared<ResultMemory>();
   std::map<std::string, std::unique_ptr<Executor>, std::less<>> functions_;
+  // What the key of a run's first segment is made of, for feeds on the host.
+  struct LastFeed {
+    TensorDesc desc;
+    bool is_list = false;
+    std::string element;  // of a list
+    Tensor contents;      // a copy, where they fix shapes
+    bool IsLike(const RunValue& feed) const;
+  };
+  struct LastRun {
+    std::vector<LastFeed> feeds;
+    std::vector<bool> keep;
+    EntryPtr entry;  // null: there is none
+  };
   mutable Mutex mutex_;
+  LastRun last_ ABSL_GUARDED_BY(mutex_);
   std::list<EntryPtr> entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   std::map<std::string, std::list<EntryPtr>::iterator> by_key_ ABSL_GUARDED_BY(mutex_);
   // Keys that no plan can be made for, with why, the newest first: runs of such sizes that have a

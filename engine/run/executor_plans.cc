@@ -55,6 +55,50 @@ std::string Executor::KeyOf(const SegmentStart& start) const {
   return key;
 }
 
+bool Executor::LastFeed::IsLike(const RunValue& feed) const {
+  if (feed.on_device() || feed.host().is_list() != is_list) return false;
+  if (is_list) {
+    std::string other;
+    AppendFact(other, Fact::Of(feed.host()));
+    return element == other;
+  }
+  if (feed.host().desc() != desc) return false;
+  return !contents.valid() || std::ranges::equal(contents.bytes(), feed.host().bytes());
+}
+
+Executor::EntryPtr Executor::LastIfSame(std::span<const RunValue> feeds,
+                                        const std::vector<bool>& keep) {
+  MutexLock lock(&mutex_);
+  if (last_.entry == nullptr || last_.keep != keep || last_.feeds.size() != feeds.size()) {
+    return nullptr;
+  }
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    if (!last_.feeds[i].IsLike(feeds[i])) return nullptr;
+  }
+  return last_.entry;
+}
+
+void Executor::RememberLast(std::span<const RunValue> feeds, const std::vector<bool>& keep,
+                            const EntryPtr& entry) {
+  LastRun last = {{}, keep, entry};
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    if (feeds[i].on_device()) return;
+    const Tensor& feed = feeds[i].host();
+    LastFeed known = {feed.desc(), feed.is_list(), {}, {}};
+    if (feed.is_list()) {
+      AppendFact(known.element, Fact::Of(feed));
+    } else if (compiled_->fixes_shapes[Index(compiled_->graph.inputs()[i].value)]) {
+      if (feed.dtype() == DType::kString) return;
+      known.contents = Tensor::Copy(feed.desc(), feed.bytes());
+    }
+    last.feeds.push_back(std::move(known));
+  }
+  MutexLock lock(&mutex_);
+  const auto kept = by_key_.find(entry->key);
+  if (kept == by_key_.end() || *kept->second != entry) return;  // another run has dropped it
+  std::swap(last_, last);  // the other one is destroyed after the lock is released
+}
+
 void Executor::Remember(std::shared_ptr<const PlanMemo> memo) {
   constexpr size_t kMostMemos = 4;  // segments of one graph
   std::erase_if(memos_, [&](const auto& other) { return other->begun == memo->begun; });
@@ -109,6 +153,7 @@ Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start, PlanO
   by_key_[std::move(key)] = entries_.begin();
   while (entries_.size() > options_.max_plans) {
     by_key_.erase(entries_.back()->key);
+    if (last_.entry == entries_.back()) last_.entry = nullptr;
     dropped.push_back(std::move(entries_.back()));
     entries_.pop_back();
   }

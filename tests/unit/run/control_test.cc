@@ -95,6 +95,51 @@ TEST_F(ControlTest, LoopsCarryTensorsAndLists) {
   EXPECT_THAT(Values((*out)[1]), ElementsAre(1, 5, 2, 10, 4, 20));
 }
 
+// The condition is computed with the body, which the results do not show.
+TEST_F(ControlTest, ARoundIsOneFunction) {
+  auto executor = Make(DoublingLoop(3));
+  const auto& functions = executor->compiled().functions;
+  EXPECT_EQ(functions.count("cond"), 1);
+  EXPECT_EQ(functions.count("body"), 0);
+  EXPECT_EQ(functions.count("body, then cond"), 1);
+  // A loop that ends at once runs no round.
+  auto none = Make(DoublingLoop(0));
+  auto out = none->Run(std::vector<Tensor>{Floats({1}, {5})}, {});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_THAT(Values((*out)[0]), ElementsAre(-5));
+  EXPECT_EQ((*out)[1].shape()[0], 0);
+}
+
+// A condition that reads state is asked on its own, after the round that may change the state.
+TEST_F(ControlTest, AConditionThatReadsAVariableSeesWhatTheBodyAssigned) {
+  const Fact one = Scalar(DType::kF32);
+  const AttrMap read = WriteAttrs(ReadVariableAttrs{"v", "f32[]"});
+  const auto number = [](Graph& g, float v) {
+    return g.AddConstant(Tensor::Of<float>(DType::kF32, {}, {&v, 1}));
+  };
+  Graph cond = NewGraph(), body = NewGraph(), main = NewGraph();
+  cond.AddInput("x", one);
+  const ValueId now = cond.AddNode("now", "ReadVariable", read, {}).value()[0];
+  cond.AddOutput("more", cond.Add("less", "Less", {}, {now, number(cond, 3)}).value());
+  const ValueId x = body.AddInput("x", one);
+  const ValueId v = body.AddNode("v", "ReadVariable", read, {}).value()[0];
+  const ValueId next = body.Add("next", "Add", {}, {v, number(body, 1)}).value();
+  ASSERT_TRUE(
+      body.AddNode("assign", "AssignVariable", WriteAttrs(AssignVariableAttrs{"v"}), {next}).ok());
+  body.AddOutput("x", body.Add("double", "Add", {}, {x, x}).value());
+  const WhileAttrs attrs{"cond", "body", {"f32[]"}};
+  const ValueId in = main.AddInput("x", one);
+  main.AddOutput("x", main.Add("loop", "While", WriteAttrs(attrs), {in}).value());
+  Module module(std::move(main));
+  module.functions.emplace_back("cond", std::move(cond));
+  module.functions.emplace_back("body", std::move(body));
+  auto executor = Make(std::move(module));
+  ASSERT_TRUE(variables_.Assign("v", Floats({}, {0})).ok());
+  auto out = executor->Run(std::vector<Tensor>{Floats({}, {1})}, {});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_THAT(Values((*out)[0]), ElementsAre(8));
+}
+
 TEST_F(ControlTest, LoopsMakeNoPlansWhileShapesRepeat) {
   auto executor = Make(DoublingLoop(40));
   ASSERT_TRUE(executor->Run(std::vector<Tensor>{Floats({1}, {1})}, {}).ok());

@@ -75,6 +75,36 @@ TEST_F(ExecutorTest, OnePlanPerShape) {
   EXPECT_EQ(executor->counters().instances_made, 3);
 }
 
+// The plan of the last run is taken without a key; feeds whose contents fix shapes are a part of
+// that.
+TEST_F(ExecutorTest, ContentsThatFixShapesChooseThePlan) {
+  Graph graph(OpSet::Builtin());
+  const ValueId x = graph.AddInput("x", Fact::Of(DType::kF32, PartialShape({Dim()})));
+  const ValueId sizes = graph.AddInput("sizes", Fact::Of(DType::kI64, Shape{2}));
+  graph.AddOutput("y", graph.Add("y", "Reshape", {}, {x, sizes}).value());
+  ExecutorOptions options;
+  options.max_plans = 2;
+  auto executor = Make(std::move(graph), options);
+  const auto run = [&](std::vector<int64_t> to) {
+    auto out = executor->Run(
+        std::vector<Tensor>{Floats({12}, std::vector<float>(12, 1)), Tensor::Int64s(to)}, {});
+    EXPECT_TRUE(out.ok()) << out.status();
+    return out.ok() ? (*out)[0].shape() : Shape();
+  };
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(run({3, 4}), (Shape{3, 4}));
+    EXPECT_EQ(run({3, 4}), (Shape{3, 4}));
+    EXPECT_EQ(run({4, 3}), (Shape{4, 3}));
+  }
+  EXPECT_EQ(executor->counters().plans_made, 2);
+  // Plans that are dropped are made again.
+  EXPECT_EQ(run({2, 6}), (Shape{2, 6}));
+  EXPECT_EQ(run({6, 2}), (Shape{6, 2}));
+  EXPECT_EQ(run({4, 3}), (Shape{4, 3}));
+  EXPECT_EQ(executor->counters().plans_made, 5);
+  EXPECT_EQ(executor->counters().plans_kept, 2);
+}
+
 TEST_F(ExecutorTest, ResultsAreComputedInMemoryOfTheCaller) {
   auto executor = Make(ShapeChain());
   alignas(64) std::byte memory[32];
