@@ -1,5 +1,6 @@
 // Fast GridSample for float and 16-bit floats: the taps of a place once, then vectors over
-// channels.
+// channels. With less channels than a vector holds, floats of bilinear images are vectors over
+// places, whose pixels are gathered.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/grid_sample.cc"
 // clang-format off
@@ -7,14 +8,106 @@
 // clang-format on
 
 #include <algorithm>
+#include <optional>
 
 #include "backends/cpu/algorithms/grid_taps.h"
 #include "backends/cpu/fast/blend.inl.h"
 #include "backends/cpu/fast/fast.h"
 #include "hwy/highway.h"
 
+#ifndef ONCILLA_CPU_FAST_GRID_SAMPLE_ONCE
+#define ONCILLA_CPU_FAST_GRID_SAMPLE_ONCE
+namespace oncilla::cpu {
+
+// An image that is sampled bilinearly, without reflection, and is small enough for 32-bit indices.
+struct FlatImage {
+  int32_t height = 0, width = 0, channels = 0;
+  bool border = false;  // outside are the pixels at the border, else zeros
+  bool align = false;
+};
+
+}  // namespace oncilla::cpu
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The two pixels along an axis of `size` pixels for each of a vector of coordinates: their indices,
+// within the image, the weight of the second one, and whether they are there.
+template <class D, class V = hn::Vec<D>, class DI = hn::RebindToSigned<D>>
+struct FlatTaps {
+  V second;
+  hn::Vec<DI> index[2];
+  hn::Mask<D> inside[2];
+
+  HWY_INLINE FlatTaps(D d, V g, int32_t size, const FlatImage& image) {
+    const auto n = static_cast<float>(size);
+    const V last = hn::Set(d, n - 1), none = hn::Zero(d), one = hn::Set(d, 1.0f);
+    g = hn::IfThenElse(hn::IsNaN(g), hn::Set(d, -3.0f), g);
+    g = hn::Min(hn::Max(g, hn::Set(d, -1e6f)), hn::Set(d, 1e6f));
+    const V half = hn::Set(d, 0.5f), above = hn::Add(g, one);
+    V x = image.align ? hn::Mul(hn::Mul(above, half), last)
+                      : hn::Mul(hn::Sub(hn::Mul(above, hn::Set(d, n)), one), half);
+    if (image.border) {
+      const V low = image.align ? none : hn::Neg(half);
+      const V high = hn::Set(d, image.align ? n - 1 : n - 0.5f);
+      const auto beyond = hn::Or(hn::Lt(x, low), hn::Gt(x, high));
+      x = hn::IfThenElse(beyond, hn::Min(hn::Max(x, none), last), x);
+    }
+    const V base = hn::Floor(x);
+    second = hn::Sub(x, base);
+    for (int k = 0; k < 2; ++k) {
+      const V at = k == 0 ? base : hn::Add(base, one);
+      const V within = hn::Min(hn::Max(at, none), last);
+      index[k] = hn::ConvertTo(DI(), within);
+      inside[k] = image.border ? hn::Eq(none, none) : hn::Eq(at, within);
+    }
+  }
+};
+
+// Bilinear samples of one image at the places [begin, end) of its grid; x[height, width, channels],
+// grid[.., 2] -> y[.., channels].
+void SampleFlat(const FlatImage& image, const float* x, const float* grid, int64_t begin,
+                int64_t end, float* y) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto one = hn::Set(d, 1.0f);
+  HWY_ALIGN float values[hn::MaxLanes(d)];
+  HWY_ALIGN float places[2 * hn::MaxLanes(d)];
+  for (int64_t p = begin; p < end; p += lanes) {
+    const int64_t count = std::min(lanes, end - p);
+    const float* at = grid + p * 2;
+    if (count < lanes) {  // the other lanes repeat the first place, and are not stored
+      std::copy_n(at, 2 * count, places);
+      for (int64_t i = count; i < lanes; ++i) std::copy_n(at, 2, places + 2 * i);
+      at = places;
+    }
+    hn::Vec<decltype(d)> gx, gy;
+    hn::LoadInterleaved2(d, at, gx, gy);
+    const FlatTaps columns(d, gx, image.width, image), rows(d, gy, image.height, image);
+    for (int32_t c = 0; c < image.channels; ++c) {
+      auto sum = hn::Zero(d);
+      for (int j = 0; j < 2; ++j) {
+        const auto tall = j == 0 ? hn::Sub(one, rows.second) : rows.second;
+        const auto line = hn::Mul(rows.index[j], hn::Set(di, image.width));
+        for (int i = 0; i < 2; ++i) {
+          const auto wide = i == 0 ? hn::Sub(one, columns.second) : columns.second;
+          const auto index =
+              hn::Add(hn::Mul(hn::Add(line, columns.index[i]), hn::Set(di, image.channels)),
+                      hn::Set(di, c));
+          const auto pixel = hn::GatherIndex(d, x, index);
+          const auto inside = hn::And(rows.inside[j], columns.inside[i]);
+          const auto weight = hn::IfThenElseZero(inside, hn::Mul(tall, wide));
+          sum = hn::MulAdd(weight, hn::IfThenElseZero(inside, pixel), sum);
+        }
+      }
+      hn::Store(sum, d, values);
+      for (int64_t i = 0; i < count; ++i) y[(p + i) * image.channels + c] = values[i];
+    }
+  }
+}
 
 // The places [begin, end) of all samples, `places` in each; x[pixels, channels], grid[places,
 // spatial] -> y[places, channels].
@@ -68,18 +161,33 @@ HWY_AFTER_NAMESPACE();
 namespace oncilla::cpu {
 namespace {
 
+HWY_EXPORT(SampleFlat);
 HWY_EXPORT(SampleFloats);
 HWY_EXPORT(SampleHalves);
 HWY_EXPORT(SampleBFloat16s);
 
 class FastGridSample : public CpuKernel {
  public:
-  FastGridSample(const NodeView& node, GridTaps taps) : CpuKernel(node), taps_(std::move(taps)) {}
-  std::string description() const override { return "vectors over channels"; }
+  FastGridSample(const NodeView& node, GridTaps taps, std::optional<FlatImage> flat)
+      : CpuKernel(node), taps_(std::move(taps)), flat_(flat) {}
+  std::string description() const override {
+    return flat_ ? "vectors over places" : "vectors over channels";
+  }
 
   Status Run(const Args& args) const override {
     const Shape out = args.out(0).shape;
     const int64_t channels = out.back(), places = out.Product(1, out.rank() - 1);
+    if (flat_) {
+      const int64_t pixels = args.in(0).shape.Product(1, 4);
+      const auto sample = HWY_DYNAMIC_DISPATCH(SampleFlat);
+      for (int64_t n = 0; n < out[0]; ++n) {
+        ParallelFor(args.threads, places, 4096, [&](int64_t begin, int64_t end) {
+          sample(*flat_, args.In<float>(0) + n * pixels, args.In<float>(1) + n * places * 2, begin,
+                 end, args.Out<float>(0) + n * places * channels);
+        });
+      }
+      return Status();
+    }
     // A place costs about as much as forty elements of its taps.
     const int64_t grain =
         std::max<int64_t>(1, 32768 / SaturatingAdd(40, SaturatingMul(channels, taps_.most())));
@@ -102,7 +210,20 @@ class FastGridSample : public CpuKernel {
 
  private:
   const GridTaps taps_;
+  const std::optional<FlatImage> flat_;
 };
+
+// The image, if vectors over places are right for it.
+std::optional<FlatImage> FlatOf(const GridSampleAttrs& attrs, const TensorDesc& x) {
+  constexpr int64_t kMostChannels = 8, kMostElements = 1 << 24;  // sizes are whole floats
+  const Shape& s = x.shape;
+  if (x.dtype != DType::kF32 || s.rank() != 4 || s[3] > kMostChannels || attrs.mode != "linear" ||
+      attrs.padding == "reflection" || s.Product(1, 4) > kMostElements || s.Product(1, 4) == 0) {
+    return std::nullopt;
+  }
+  return FlatImage{static_cast<int32_t>(s[1]), static_cast<int32_t>(s[2]),
+                   static_cast<int32_t>(s[3]), attrs.padding == "border", attrs.align_corners};
+}
 
 }  // namespace
 
@@ -115,7 +236,8 @@ Result<std::unique_ptr<CpuKernel>> MakeFastGridSample(const NodeView& node) {
   }
   GridTaps taps(attrs, x.shape);
   if (taps.most() > GridTaps::kMost) return nullptr;
-  return std::unique_ptr<CpuKernel>(std::make_unique<FastGridSample>(node, std::move(taps)));
+  return std::unique_ptr<CpuKernel>(
+      std::make_unique<FastGridSample>(node, std::move(taps), FlatOf(attrs, x)));
 }
 
 }  // namespace oncilla::cpu
