@@ -40,11 +40,14 @@ struct Pass {
 };
 
 // Each is in a file of its own name, those for quantised networks in integers/.
+Status RestoreAxes(const Graph& graph, const PassContext& context, Patch& patch);
 Status LowerBatchNorm(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldScales(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldScalesAhead(const Graph& graph, const PassContext& context, Patch& patch);
 Status IntegerProducts(const Graph& graph, const PassContext& context, Patch& patch);
 Status MoveIntegers(const Graph& graph, const PassContext& context, Patch& patch);
+Status StoreUnsignedBytes(const Graph& graph, const PassContext& context,
+                          Patch& patch);  // unsigned_bytes.cc
 Status AddAndMultiplyBytes(const Graph& graph, const PassContext& context,
                            Patch& patch);  // byte_arithmetic.cc
 Status FixedArithmetic(const Graph& graph, const PassContext& context, Patch& patch);

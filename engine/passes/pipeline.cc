@@ -8,10 +8,12 @@ namespace oncilla {
 std::span<const Pass> GraphPasses() {
   static constexpr Pass kPasses[] = {
       {"remove no-ops", &RemoveNoOps},
+      {"restore axes", &RestoreAxes},
       {"merge duplicates", &MergeDuplicates},  // exporters may quantise a value once per reader
       {"integer products", &IntegerProducts},
       {"keep packed", &KeepPacked},
       {"move integers", &MoveIntegers},
+      {"store unsigned bytes", &StoreUnsignedBytes},
       {"add and multiply bytes", &AddAndMultiplyBytes},
       {"round pools", &RoundPools},
       {"make byte tables", &MakeByteTables},

@@ -258,10 +258,21 @@ class Translator {
     if (inner == nullptr || outer->operands[1].kind != Kind::kNumber || !IsStep(*inner, "Fma")) {
       return;
     }
-    const int a = BytesOf(outer->operands[0], cast.dtype);
-    const int b = BytesOf(inner->operands[0], cast.dtype);
-    const ByteSum sum = {cast.dtype,          NumberOf(*outer, 1), NumberOf(*inner, 1),
-                         NumberOf(*inner, 2), NumberOf(*clip, 1),  NumberOf(*clip, 2)};
+    int a = -1, b = -1;
+    DType from = cast.dtype;
+    for (const DType dtype : {cast.dtype, DType::kU8}) {
+      if (a >= 0 && b >= 0) break;
+      a = BytesOf(outer->operands[0], dtype);
+      b = BytesOf(inner->operands[0], dtype);
+      from = dtype;
+    }
+    const ByteSum sum = {from,
+                         cast.dtype,
+                         NumberOf(*outer, 1),
+                         NumberOf(*inner, 1),
+                         NumberOf(*inner, 2),
+                         NumberOf(*clip, 1),
+                         NumberOf(*clip, 2)};
     const auto small = [](float x) { return std::abs(x) < 1e30F; };
     if (a < 0 || b < 0 || !small(sum.a_factor) || !small(sum.b_factor) || !small(sum.offset) ||
         !Holds(cast.dtype, sum.least) || !Holds(cast.dtype, sum.most)) {

@@ -152,32 +152,37 @@ HWY_INLINE Vector FusedSum(Vector x, Vector factor, Vector y) {
 #endif
 }
 
-template <class T>
-HWY_INLINE void AddAll(const ByteSum& sum, const T* a, const T* b, int64_t n, T* y) {
+template <class T, class Y>
+HWY_INLINE void AddAll(const ByteSum& sum, const T* a, const T* b, int64_t n, Y* y) {
   constexpr Floats d;
   constexpr hn::Rebind<T, Floats> narrow;
+  constexpr hn::Rebind<Y, Floats> result;
   const Vector a_factor = hn::Set(d, sum.a_factor), b_factor = hn::Set(d, sum.b_factor);
   const Vector offset = hn::Set(d, sum.offset), magic = hn::Set(d, kMagic);
   const Vector least = hn::Set(d, kMagic + sum.least), most = hn::Set(d, kMagic + sum.most);
   const auto real = [&](const T* x) HWY_ATTR {
     return hn::ConvertTo(d, hn::PromoteTo(Ints(), hn::LoadU(narrow, x)));
   };
-  const auto add = [&](const T* p, const T* q, T* to) HWY_ATTR {
+  const auto add = [&](const T* p, const T* q, Y* to) HWY_ATTR {
     const Vector steps = FusedSum(real(p), a_factor, FusedSum(real(q), b_factor, offset));
     const Vector bounded = hn::Min(hn::Max(hn::Add(steps, magic), least), most);
     const IntVector whole = hn::Sub(hn::BitCast(Ints(), bounded), hn::Set(Ints(), kMagicBits));
-    hn::StoreU(Narrowed<T>(whole), narrow, to);
+    hn::StoreU(Narrowed<Y>(whole), result, to);
   };
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) add(a + i, b + i, y + i);
   if (i == n) return;
-  T tail[3][kLanes] = {};
+  T tail[2][kLanes] = {};
+  Y last[kLanes];
   std::copy_n(a + i, n - i, tail[0]);
   std::copy_n(b + i, n - i, tail[1]);
-  add(tail[0], tail[1], tail[2]);
-  std::copy_n(tail[2], n - i, y + i);
+  add(tail[0], tail[1], last);
+  std::copy_n(last, n - i, y + i);
 }
 
+void AddU8ToI8(const ByteSum& sum, const uint8_t* a, const uint8_t* b, int64_t n, int8_t* y) {
+  AddAll(sum, a, b, n, y);
+}
 void AddU8(const ByteSum& sum, const uint8_t* a, const uint8_t* b, int64_t n, uint8_t* y) {
   AddAll(sum, a, b, n, y);
 }
@@ -200,6 +205,7 @@ HWY_AFTER_NAMESPACE();
 namespace oncilla::cpu {
 
 HWY_EXPORT(AddU8);
+HWY_EXPORT(AddU8ToI8);
 HWY_EXPORT(AddI8);
 HWY_EXPORT(ReadU8);
 HWY_EXPORT(ReadI8);
@@ -239,14 +245,17 @@ void ToScaled(const float* from, int64_t n, const ByteScale& scale, DType dtype,
 }
 
 void AddBytes(const ByteSum& sum, const std::byte* a, const std::byte* b, int64_t n, std::byte* y) {
-  if (sum.dtype == DType::kU8) {
-    HWY_DYNAMIC_DISPATCH(AddU8)
-    (sum, reinterpret_cast<const uint8_t*>(a), reinterpret_cast<const uint8_t*>(b), n,
-     reinterpret_cast<uint8_t*>(y));
+  const auto run =
+      [&]<class T, class Y>(void (*add)(const ByteSum&, const T*, const T*, int64_t, Y*)) {
+        add(sum, reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), n,
+            reinterpret_cast<Y*>(y));
+      };
+  if (sum.dtype == DType::kI8) {
+    run(HWY_DYNAMIC_DISPATCH(AddI8));
+  } else if (sum.to == DType::kI8) {
+    run(HWY_DYNAMIC_DISPATCH(AddU8ToI8));
   } else {
-    HWY_DYNAMIC_DISPATCH(AddI8)
-    (sum, reinterpret_cast<const int8_t*>(a), reinterpret_cast<const int8_t*>(b), n,
-     reinterpret_cast<int8_t*>(y));
+    run(HWY_DYNAMIC_DISPATCH(AddU8));
   }
 }
 

@@ -24,11 +24,12 @@ void FromScaled(DType dtype, const void* from, int64_t n, const ByteScale& scale
 // Converts n real numbers to integers: x / scale, rounded, plus zero, clipped to the bounds, or as
 // `multiplies` says. NaN becomes 0.
 void ToScaled(const float* from, int64_t n, const ByteScale& scale, DType dtype, void* to);
-// y = a * a_factor + (b * b_factor + offset) of integers of one type of 8 bits: both sums rounded
-// once, as floats, the result to the nearest integer within the bounds, ties to even. The numbers
-// are finite, and so small that no sum is infinite.
+// y = a * a_factor + (b * b_factor + offset) of integers of 8 bits: both sums rounded once, as
+// floats, the result to the nearest integer within the bounds, ties to even. a and b are of one
+// type, which is also that of y, or are u8 where y is i8. The numbers are finite, and so small that
+// no sum is infinite.
 struct ByteSum {
-  DType dtype;
+  DType dtype, to;  // of a and b, and of y
   float a_factor, b_factor, offset;
   float least, most;
 };

@@ -93,8 +93,13 @@ class FastConvInteger : public CpuKernel {
       rows.step = g_.in_channels;
     }
     const ByteFiller filler(rows.is_signed, rows.zero);
+    const bool dense = IsMatrix() && LayoutOfBytes().RowBytes(depth()) == depth();
     const auto fill = [&](int64_t first, int64_t last, std::byte* to) {
-      FillWindows(filler, args.inputs[0], first, last, to);
+      if (dense) {
+        filler.Fill(args.inputs[0] + first * depth(), (last - first) * depth(), to);
+      } else {
+        FillWindows(filler, args.inputs[0], first, last, to);
+      }
     };
     MultiplyBytes(args.threads, packed_ ? args.inputs[1] : args.scratch, depth(), g_.out_channels,
                   rows, fill, end);

@@ -101,9 +101,9 @@ TEST(ElementBytes, ProductsAreRoundedAfterTheZeroPointIsAdded) {
 }
 
 // All pairs of bytes, with scales for which many sums are ties.
-template <class T>
-void AddsAsInSteps(DType dtype) {
-  constexpr float kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
+template <class T, class Y>
+void AddsAsInSteps(DType dtype, DType to) {
+  constexpr float kLeast = std::numeric_limits<Y>::min(), kMost = std::numeric_limits<Y>::max();
   std::vector<T> a, b;
   for (int i = 0; i < 256; ++i) {
     for (int j = 0; j < 256; ++j) {
@@ -114,15 +114,15 @@ void AddsAsInSteps(DType dtype) {
   a.pop_back(), b.pop_back();  // a part of a vector is left
   const auto n = static_cast<int64_t>(a.size());
   const ByteSum sums[] = {
-      {dtype, 0.5F, 0.25F, 5.5F, kLeast, kMost},
-      {dtype, 1.0315298F, 0.89139736F, -103.40209F, kLeast, kMost},
-      {dtype, 1.7528626F, 0.785612F, -268.188F, kLeast, kMost},  // ties but for roundings
-      {dtype, -1.5F, 0, 3, 2, 100},
-      {dtype, 1e29F, -1e29F, 0.5F, kLeast, kMost},
-      {dtype, 1e-38F, 1e-38F, 1e-38F, kLeast, kMost},
+      {dtype, to, 0.5F, 0.25F, 5.5F, kLeast, kMost},
+      {dtype, to, 1.0315298F, 0.89139736F, -103.40209F, kLeast, kMost},
+      {dtype, to, 1.7528626F, 0.785612F, -268.188F, kLeast, kMost},  // ties but for roundings
+      {dtype, to, -1.5F, 0, 3, 2, 100},
+      {dtype, to, 1e29F, -1e29F, 0.5F, kLeast, kMost},
+      {dtype, to, 1e-38F, 1e-38F, 1e-38F, kLeast, kMost},
   };
   for (const ByteSum& sum : sums) {
-    std::vector<T> y(a.size());
+    std::vector<Y> y(a.size());
     AddBytes(sum, reinterpret_cast<const std::byte*>(a.data()),
              reinterpret_cast<const std::byte*>(b.data()), n,
              reinterpret_cast<std::byte*>(y.data()));
@@ -137,8 +137,9 @@ void AddsAsInSteps(DType dtype) {
 
 TEST(ElementBytes, SumsAreRoundedOnceInEachStep) {
   ForInstructionSets([] {
-    AddsAsInSteps<uint8_t>(DType::kU8);
-    AddsAsInSteps<int8_t>(DType::kI8);
+    AddsAsInSteps<uint8_t, uint8_t>(DType::kU8, DType::kU8);
+    AddsAsInSteps<int8_t, int8_t>(DType::kI8, DType::kI8);
+    AddsAsInSteps<uint8_t, int8_t>(DType::kU8, DType::kI8);
   });
 }
 

@@ -19,7 +19,8 @@ const Pass kProducts{"integer products", &IntegerProducts}, kMoves{"move integer
     kSimplify{"simplify", &Simplify}, kFuse{"fuse elementwise", &FuseElementwise},
     kFuseRequantize{"fuse requantize", &FuseRequantize}, kRound{"round pools", &RoundPools},
     kBytes{"add and multiply bytes", &AddAndMultiplyBytes},
-    kFixed{"fixed arithmetic", &FixedArithmetic};
+    kFixed{"fixed arithmetic", &FixedArithmetic},
+    kUnsigned{"store unsigned bytes", &StoreUnsignedBytes};
 
 std::string Ops(const Graph& graph) {
   std::string out;
@@ -420,6 +421,78 @@ TEST(LowerQuantisation, FusesWithWhatStandsBesideIt) {
   for (uint32_t n = 0; n < placed.nodes().size(); ++n) placed.SetDevice(NodeId{n}, 0);
   EXPECT_EQ(Ops(RunAndCompare(placed, std::vector{kLower, kFuse})),
             "QuantizeLinear QuantizeLinear FusedElementwise Reshape DequantizeLinear Reshape");
+}
+
+// Bytes between QuantizeLinear and DequantizeLinear, with all kinds of nodes that can change.
+class SignedBytes : public QuantisedText {
+ public:
+  ValueId Byte(int value) { return Constant<int8_t>(DType::kI8, {}, {static_cast<int8_t>(value)}); }
+  ValueId Start(const std::string& name, const Shape& shape) {
+    return Add("QuantizeLinear", {Input(name, shape), Floats({}, {kX}), Byte(-11)},
+               {{"to", DType::kI8}});
+  }
+  ValueId Product(ValueId x, ValueId zero) {
+    const ValueId filter = Constant<int8_t>(DType::kI8, {1, 1, 2, 2}, {7, -2, 3, -4});
+    return Add("ConvInteger", {x, filter, zero});
+  }
+};
+
+int SignedResults(const Graph& graph) {
+  int count = 0;
+  for (const Node& node : graph.nodes()) {
+    for (const ValueId id : node.outputs) count += graph.fact(id).dtype == DType::kI8;
+  }
+  return count;
+}
+
+TEST(StoreUnsignedBytes, NumbersStayTheSame) {
+  SignedBytes t;
+  const ValueId x = t.Start("x", {1, 4, 4, 2});
+  std::vector<int8_t> table;
+  for (int i = 0; i < 256; ++i) table.push_back(static_cast<int8_t>((i * 91 + 17) % 256 - 128));
+  const ValueId looked_up = t.Add("ByteTable", {x, t.Constant(DType::kI8, {256}, table)});
+  const std::vector<int64_t> kernel = {2, 2};
+  const ValueId pool = t.Add("MaxPool", {looked_up}, {{"kernel", kernel}, {"strides", kernel}});
+  // Padding is 0 where no other number is given.
+  const ValueId padded = t.Add("Pad", {pool, t.Ints({0, 1, 0, 0, 0, 0, 1, 0})});
+  const ValueId again = t.Add("Pad", {padded, t.Ints({0, 0, 1, 0, 0, 0, 0, 0}), t.Byte(-100)});
+  const ValueId constant =
+      t.Constant<int8_t>(DType::kI8, {1, 1, 4, 2}, {-128, 127, 0, 5, 6, 7, 8, 9});
+  const auto halves = t.AddAll("Split", {again}, {{"axis", int64_t{3}}, {"parts", int64_t{2}}});
+  const ValueId turned = t.Add("Concat", {halves[1], halves[0]}, {{"axis", int64_t{3}}});
+  const ValueId joined = t.Add("Concat", {turned, constant}, {{"axis", int64_t{1}}});
+  // A zero point of -11, and none.
+  const ValueId sums = t.Product(joined, t.Byte(-11));
+  const ValueId requantised =
+      t.Add("Requantize", {sums, t.Floats({}, {0.03125f}), t.Byte(-3)},
+            {{"to", DType::kI8}, {"least", int64_t{-100}}, {"most", int64_t{90}}});
+  t.Output("sums", t.Product(requantised, kNoValue));
+  t.Output("fixed", Fixed(t, requantised, 0.37, DType::kI32, 0, -3, 8));
+  t.Output("real", t.Add("DequantizeLinear", {requantised, t.Floats({}, {kY})}));
+  const ValueId scales = t.Floats({2}, {kX, kY});
+  const ValueId zeros = t.Constant<int8_t>(DType::kI8, {2}, {-128, 3});
+  t.Output("places",
+           t.Add("DequantizeLinear", {requantised, scales, zeros}, {{"axis", int64_t{3}}}));
+  const Graph after = RunAndCompare(t.graph(), std::vector{kUnsigned}, 0);
+  EXPECT_EQ(SignedResults(after), 0) << Print(after);
+  EXPECT_EQ(CountOps(after, "Cast"), 0) << Print(after);
+}
+
+TEST(StoreUnsignedBytes, WhatOthersReadStays) {
+  SignedBytes t;
+  // One is fetched, one is read as numbers, one has a zero point that is computed, and one is fed.
+  // Without a product, none changes.
+  const ValueId fetched = t.Start("a", {1, 2, 2, 2});
+  t.Output("fetched", t.Add("Reshape", {fetched, t.Ints({8})}));
+  t.Output("a sums", t.Product(fetched, t.Byte(-11)));
+  const ValueId read = t.Start("b", {1, 2, 2, 2});
+  t.Output("numbers", t.Add("Cast", {read}, {{"to", DType::kI32}}));
+  t.Output("b sums", t.Product(read, t.Byte(-11)));
+  const ValueId moved = t.Start("c", {1, 2, 2, 2});
+  t.Output("c sums", t.Product(moved, t.Input("zero", Shape{}, DType::kI8)));
+  t.Output("d sums", t.Product(t.Input("d", Shape{1, 2, 2, 2}, DType::kI8), t.Byte(2)));
+  t.Output("real", t.Add("DequantizeLinear", {t.Start("e", {3}), t.Floats({}, {kX}), t.Byte(-11)}));
+  EXPECT_EQ(SignedResults(RunAndCompare(t.graph(), std::vector{kUnsigned}, 0)), 5);
 }
 
 }  // namespace

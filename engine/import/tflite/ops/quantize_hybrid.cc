@@ -6,21 +6,26 @@ namespace {
 
 Result<ValueId> Number(TfliteLowering& b, double value) { return b.Scalar(DType::kF32, value); }
 
-// Rounds to integers, ties away from zero.
-Result<ValueId> Rounded(TfliteLowering& b, ValueId x, const std::string& role) {
-  ONCILLA_ASSIGN(const ValueId half, Number(b, 0.5));
-  ONCILLA_ASSIGN(const ValueId sign, b.Add("Sign", {}, {x}, role + "_sign"));
-  ONCILLA_ASSIGN(const ValueId size, b.Add("Abs", {}, {x}, role + "_size"));
-  ONCILLA_ASSIGN(const ValueId above, b.Add("Add", {}, {size, half}, role + "_above"));
-  ONCILLA_ASSIGN(const ValueId whole, b.Add("Floor", {}, {above}, role + "_whole"));
-  return b.Add("Mul", {}, {whole, sign}, role);
-}
-
 Result<ValueId> Cut(TfliteLowering& b, ValueId x, double least, double most,
                     std::string_view role) {
   ONCILLA_ASSIGN(const ValueId low, Number(b, least));
   ONCILLA_ASSIGN(const ValueId high, Number(b, most));
   return b.Add("Clip", {}, {x, low, high}, role);
+}
+
+// Whole numbers from -128 to 127 as bytes from 0 on, which products of bytes multiply as they are.
+Result<ValueId> Bytes(TfliteLowering& b, ValueId x) {
+  ONCILLA_ASSIGN(const ValueId moved, Number(b, 128));
+  ONCILLA_ASSIGN(const ValueId above, b.Add("Add", {}, {x, moved}, "unsigned"));
+  return b.Cast(above, DType::kU8, "bytes");
+}
+ValueId BytesZero(TfliteLowering& b) {
+  return b.Constant(Tensor::Of<uint8_t>(DType::kU8, {}, {{uint8_t{128}}}));
+}
+// The zero point of such bytes, as f32, where the numbers have `zero`.
+Result<ValueId> MovedZero(TfliteLowering& b, ValueId zero) {
+  ONCILLA_ASSIGN(const ValueId moved, Number(b, 128));
+  return b.Add("Add", {}, {zero, moved}, "unsigned_zero");
 }
 
 // x where it is not zero, and `otherwise` elsewhere.
@@ -61,9 +66,9 @@ Result<TfliteBytes> TfliteQuantiseRows(TfliteLowering& b, ValueId x, std::vector
     ONCILLA_ASSIGN(out.scale, b.Add("Div", {}, {range, steps}, "row_scale"));
     ONCILLA_ASSIGN(const ValueId inverse, b.Add("Div", {}, {steps, range}, "row_steps"));
     ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {x, inverse}, "scaled"));
-    ONCILLA_ASSIGN(const ValueId whole, Rounded(b, scaled, "rounded"));
+    ONCILLA_ASSIGN(const ValueId whole, b.Add("RoundAway", {}, {scaled}, "rounded"));
     ONCILLA_ASSIGN(const ValueId cut, Cut(b, whole, -127, 127, "cut"));
-    ONCILLA_ASSIGN(out.bytes, b.Cast(cut, DType::kI8, "bytes"));
+    ONCILLA_ASSIGN(out.bytes, Bytes(b, cut));
     return out;
   }
   ONCILLA_ASSIGN(const ValueId none, Number(b, 0));
@@ -79,15 +84,15 @@ Result<TfliteBytes> TfliteQuantiseRows(TfliteLowering& b, ValueId x, std::vector
   ONCILLA_ASSIGN(const ValueId low, Number(b, -128));
   ONCILLA_ASSIGN(const ValueId begin, b.Add("Div", {}, {least, out.scale}, "begin"));
   ONCILLA_ASSIGN(const ValueId point, b.Add("Sub", {}, {low, begin}, "point"));
-  ONCILLA_ASSIGN(const ValueId near, Rounded(b, point, "near"));
+  ONCILLA_ASSIGN(const ValueId near, b.Add("RoundAway", {}, {point}, "near"));
   ONCILLA_ASSIGN(out.zero, Cut(b, near, -128, 127, "row_zero"));
   ONCILLA_ASSIGN(const ValueId one, Number(b, 1));
   ONCILLA_ASSIGN(const ValueId inverse, b.Add("Div", {}, {one, out.scale}, "row_steps"));
   ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {x, inverse}, "scaled"));
   ONCILLA_ASSIGN(const ValueId moved, b.Add("Add", {}, {scaled, out.zero}, "moved"));
-  ONCILLA_ASSIGN(const ValueId whole, Rounded(b, moved, "rounded"));
+  ONCILLA_ASSIGN(const ValueId whole, b.Add("RoundAway", {}, {moved}, "rounded"));
   ONCILLA_ASSIGN(const ValueId cut, Cut(b, whole, -128, 127, "cut"));
-  ONCILLA_ASSIGN(out.bytes, b.Cast(cut, DType::kI8, "bytes"));
+  ONCILLA_ASSIGN(out.bytes, Bytes(b, cut));
   return out;
 }
 
@@ -109,7 +114,7 @@ Result<Values> TfliteHybridProduct(TfliteLowering& b, ValueId x, const MatMulInt
                                    ValueId bias, bool asymmetric, int64_t activation,
                                    std::string_view role) {
   ONCILLA_ASSIGN(const TfliteBytes rows, TfliteQuantiseRows(b, x, {-1}, asymmetric));
-  ONCILLA_ASSIGN(const ValueId sums, b.Add(attrs, {rows.bytes, b.in(1)}, "sums"));
+  ONCILLA_ASSIGN(const ValueId sums, b.Add(attrs, {rows.bytes, b.in(1), BytesZero(b)}, "sums"));
   ONCILLA_ASSIGN(ValueId y, b.Cast(sums, DType::kF32, "real"));
   if (rows.zero != kNoValue) {
     // A row's zero point adds to each sum: itself times the sum of the weights. This is subtracted.
@@ -135,16 +140,21 @@ Result<Values> TfliteHybridConv(TfliteLowering& b, const ConvIntegerAttrs& attrs
                                 ValueId bias, bool asymmetric, int64_t activation) {
   const PartialShape shape = b.in_fact(0).shape;
   if (!shape.ranked() || shape.rank() != 4) return Unsupported("of an image ", shape);
-  ONCILLA_ASSIGN(const TfliteBytes image, TfliteQuantiseRows(b, b.in(0), {1, 2, 3}, asymmetric));
+  ONCILLA_ASSIGN(TfliteBytes image, TfliteQuantiseRows(b, b.in(0), {1, 2, 3}, asymmetric));
+  // A single image has numbers without axes: then every kernel takes the zero point, and the
+  // product can multiply its sums by the scale.
+  const bool single = shape[0].known() && shape[0].size == 1;
+  if (single) {
+    ONCILLA_ASSIGN(image.scale, b.Add("Reshape", {}, {image.scale, b.Ints({})}, "image_scale"));
+  }
   ValueId sums = kNoValue;
   if (image.zero == kNoValue) {
-    ONCILLA_ASSIGN(sums, b.Add(attrs, {image.bytes, filter}, "sums"));
+    ONCILLA_ASSIGN(sums, b.Add(attrs, {image.bytes, filter, BytesZero(b)}, "sums"));
   } else {
-    // One for each image; a single one without axes, so that every kernel takes it.
-    const bool single = shape[0].known() && shape[0].size == 1;
     const ValueId count = single ? b.Ints({}) : b.Ints({-1});
-    ONCILLA_ASSIGN(const ValueId each, b.Add("Reshape", {}, {image.zero, count}, "zeros"));
-    ONCILLA_ASSIGN(const ValueId zero, b.Cast(each, DType::kI8, "zero"));
+    ONCILLA_ASSIGN(const ValueId moved, MovedZero(b, image.zero));
+    ONCILLA_ASSIGN(const ValueId each, b.Add("Reshape", {}, {moved, count}, "zeros"));
+    ONCILLA_ASSIGN(const ValueId zero, b.Cast(each, DType::kU8, "zero"));
     ONCILLA_ASSIGN(sums, b.Add(attrs, {image.bytes, filter, zero}, "sums"));
   }
   ONCILLA_ASSIGN(const ValueId y, b.Cast(sums, DType::kF32, "real"));
@@ -155,7 +165,8 @@ Result<Values> TfliteHybridConvTranspose(TfliteLowering& b, const ConvTransposeA
                                          ValueId sizes, ValueId bias, int64_t activation) {
   ONCILLA_ASSIGN(const TfliteBytes image, TfliteQuantiseRows(b, b.in(2), {1, 2, 3}, true));
   ONCILLA_ASSIGN(const ValueId wide, b.Cast(image.bytes, DType::kF32, "wide"));
-  ONCILLA_ASSIGN(const ValueId x, b.Add("Sub", {}, {wide, image.zero}, "centred"));
+  ONCILLA_ASSIGN(const ValueId zero, MovedZero(b, image.zero));
+  ONCILLA_ASSIGN(const ValueId x, b.Add("Sub", {}, {wide, zero}, "centred"));
   ONCILLA_ASSIGN(const ValueId weights, b.Cast(b.in(1), DType::kF32, "weights"));
   ONCILLA_ASSIGN(const ValueId filter, b.Transpose(weights, {1, 2, 0, 3}, "filter"));
   ONCILLA_ASSIGN(const ValueId sums, b.Add(attrs, {x, filter, kNoValue, sizes}, "sums"));

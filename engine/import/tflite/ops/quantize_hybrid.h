@@ -7,8 +7,8 @@
 
 namespace oncilla {
 
-// Real numbers as integers: x = (bytes - zero) * scale, with scale and zero (f32, whole numbers;
-// kNoValue if it is 0) broadcasting along x.
+// Real numbers as integers: x = (bytes - 128 - zero) * scale, with bytes of u8, and scale and zero
+// (f32, whole numbers; kNoValue if it is 0) broadcasting along x.
 struct TfliteBytes {
   ValueId bytes = kNoValue, scale = kNoValue, zero = kNoValue;
 };
