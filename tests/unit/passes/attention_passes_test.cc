@@ -80,6 +80,30 @@ TEST(RecogniseAttention, AnEncodersBecomesOneProductAndTheOp) {
             (std::vector<int64_t>{0, 8, 16}));
 }
 
+// As litert-torch writes it: products of all heads of all samples, and the softmax with all axes.
+TEST(RecogniseAttention, ProductsThatMergeSamplesAndHeads) {
+  for (const bool masked : {false, true}) {
+    Written w(Shape{2, 5, 6});
+    const auto merged = [&](ValueId x, std::vector<int64_t> sizes) {
+      return w.t.Add("Reshape", {x, w.t.Ints(sizes)});
+    };
+    const ValueId q = w.Heads(w.x, 2), k = w.t.Transpose(w.Heads(w.x, 2), {0, 1, 3, 2});
+    const ValueId v = w.Heads(w.x, 2);
+    ValueId scores = w.t.Add("MatMul", {merged(q, {4, 5, 4}), merged(k, {4, 4, 5})});
+    scores = w.t.Add("Mul", {merged(scores, {2, 2, 5, 5}), w.t.Floats({}, {0.5f})});
+    if (masked) scores = w.t.Add("Add", {scores, w.t.Weights({1, 1, 5, 5})});
+    const ValueId weights = merged(w.t.Add("Softmax", {scores}), {4, 5, 5});
+    const ValueId y = w.t.Add("MatMul", {weights, merged(v, {4, 5, 4})});
+    w.t.Output("y", w.Join(merged(y, {2, 2, 5, 4})));
+    std::vector<Pass> passes = {{"restore axes", &RestoreAxes}};
+    passes.insert(passes.end(), kAll.begin(), kAll.end());
+    const Graph after = RunAndCompare(w.t.graph(), passes);
+    EXPECT_EQ(CountOps(after, "Attention"), 1) << Print(after);
+    EXPECT_EQ(CountOps(after, "Softmax"), 0) << Print(after);
+    EXPECT_EQ(CountOps(after, "Transpose"), 0) << Print(after);
+  }
+}
+
 TEST(RecogniseAttention, OpenBatchAndLength) {
   Written w(PartialShape({Dim::Named("n"), Dim::Named("l"), Dim(6)}));
   const ValueId q = w.Heads(w.x, 2), k = w.Heads(w.x, 2), v = w.Heads(w.x, 2);

@@ -256,6 +256,47 @@ TEST_F(LayerNorms, WithAnEpsilonAtAnOddAddress) {
   ExpectSameResults(graph, after, 1e-5);
 }
 
+// As litert-torch writes them: the means lose their axes, those of size 1 too, and Reshapes give
+// them back at the end.
+TEST_F(LayerNorms, WithMeansThatLoseTheirAxes) {
+  for (const bool batch : {false, true}) {
+    const int64_t n = batch ? 2 : 1;
+    Formula f({n, 3, 5});
+    const auto ints = [&](std::vector<int64_t> v) {
+      return f.graph().AddConstant(Tensor::Int64s(v));
+    };
+    const auto axes = batch ? ints({2}) : ints({0, -1});
+    const ValueId kept = ints({n, 3, 1});
+    const ValueId m = f("ReduceMean", {f.x, axes});
+    const ValueId d = f("SquaredDifference", {f.x, f("Reshape", {m, kept})});
+    const ValueId v = f("ReduceMean", {d, axes});
+    const ValueId r = f("Rsqrt", {f("Add", {v, f.number(1e-5f)})});
+    const ValueId shift = f("Sub", {f.number(0), f("Mul", {r, m})});
+    const ValueId scaled = f("Mul", {f.x, f("Reshape", {r, kept})});
+    const ValueId moved = f("Add", {scaled, f("Reshape", {shift, kept})});
+    const ValueId y = f("Mul", {moved, f.vector(scale_, {5})});
+    const Graph graph = f.Finish(f("Add", {y, f.vector(offset_, {5})}));
+    const Graph after =
+        After(graph, {{"restore", &RestoreAxes}, {"recognise", &RecogniseLayerNorms}});
+    EXPECT_EQ(OpsOf(after), "LayerNorm") << Print(after);
+    ExpectSameResults(graph, after, 1e-5);
+  }
+}
+
+// A mean that stays without its axes, and one over more than the last.
+TEST_F(LayerNorms, MeansThatDoNotGetTheirAxesBackStay) {
+  Formula f({2, 3, 5});
+  const auto ints = [&](std::vector<int64_t> v) {
+    return f.graph().AddConstant(Tensor::Int64s(v));
+  };
+  const ValueId m = f("Square", {f("ReduceMean", {f.x, ints({2})})});
+  const ValueId more = f("ReduceMean", {f.x, ints({0, 2})});
+  const ValueId again = f("Reshape", {more, ints({1, 3, 1})});
+  f.graph().AddOutput("again", again);
+  EXPECT_EQ(OpsOf(After(f.Finish(m), {{"restore", &RestoreAxes}})),
+            "ReduceMean Square ReduceMean Reshape");
+}
+
 TEST_F(LayerNorms, ASumInPlaceOfTheMeanIsAnother) {
   Formula f({4, 5});
   const ValueId d = f("Sub", {f.x, f.mean(f.x)});
