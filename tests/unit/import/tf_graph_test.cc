@@ -146,7 +146,7 @@ TEST(TfTensor, RefusesWhatCannotBe) {
   EXPECT_EQ(Read(TensorProto(1, {-1}, none)).status().code(), Code::kDataLoss);
   EXPECT_EQ(Read(TensorProto(1, {-5}, none)).status().code(), Code::kDataLoss);
   EXPECT_EQ(Read(TensorProto(1, {int64_t{1} << 62, 8}, none)).status().code(), Code::kDataLoss);
-  EXPECT_EQ(Read(TensorProto(1, {1, 1, 1, 1, 1, 1, 1, 1, 1}, none)).status().code(),
+  EXPECT_EQ(Read(TensorProto(1, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, none)).status().code(),
             Code::kUnimplemented);
   EXPECT_EQ(Read(TensorProto(24, {}, none)).status().code(), Code::kUnimplemented);
   EXPECT_EQ(Read(TensorProto(77, {}, none)).status().code(), Code::kUnimplemented);

@@ -102,12 +102,11 @@ TEST_F(ControlTest, ARoundIsOneFunction) {
   EXPECT_EQ(functions.count("cond"), 1);
   EXPECT_EQ(functions.count("body"), 0);
   EXPECT_EQ(functions.count("body, then cond"), 1);
-  // A loop that ends at once runs no round.
-  auto none = Make(DoublingLoop(0));
-  auto out = none->Run(std::vector<Tensor>{Floats({1}, {5})}, {});
+  auto one = Make(DoublingLoop(1));
+  auto out = one->Run(std::vector<Tensor>{Floats({1}, {5})}, {});
   ASSERT_TRUE(out.ok()) << out.status();
-  EXPECT_THAT(Values((*out)[0]), ElementsAre(-5));
-  EXPECT_EQ((*out)[1].shape()[0], 0);
+  EXPECT_THAT(Values((*out)[0]), ElementsAre(-10));
+  EXPECT_EQ((*out)[1].shape()[0], 1);
 }
 
 // A condition that reads state is asked on its own, after the round that may change the state.

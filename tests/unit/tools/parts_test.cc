@@ -87,7 +87,7 @@ TEST(ParseTest, TagsWithBlanks) {
 TEST(ParseTest, ShapesAndNumbers) {
   EXPECT_EQ(*ParseShape("1x224x3", "--shape"), (Shape{1, 224, 3}));
   EXPECT_EQ(ParseShape("", "--shape")->rank(), 0);
-  for (const char* bad : {"x", "1x", "-1", "1x2a", "1x1x1x1x1x1x1x1x1"}) {
+  for (const char* bad : {"x", "1x", "-1", "1x2a", "1x1x1x1x1x1x1x1x1x1x1x1x1"}) {
     EXPECT_FALSE(ParseShape(bad, "--shape").ok()) << bad;
   }
   EXPECT_THAT(*ParseNumbers("0.5,-1,2e3", "--mean"), ElementsAre(0.5, -1, 2000));
