@@ -78,7 +78,7 @@ class Server {
     if (status.ok() && options_.grpc_port >= 0) {
       grpc_ = std::make_unique<GrpcFront>(
           &service_, GrpcOptions{options_.host, options_.grpc_port, options_.tls_certificate,
-                                 options_.tls_key});
+                                 options_.tls_key, std::chrono::seconds(options_.idle_s)});
       status = grpc_->Start();
       if (status.ok()) Listening("grpc", grpc_->port());
     }

@@ -108,7 +108,7 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
   app.add_option("--max-connections", o.max_connections, "HTTP connections at the same time")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
-  app.add_option("--idle", o.idle_s, "Seconds that an HTTP connection may idle")
+  app.add_option("--idle", o.idle_s, "Seconds that a connection may idle")
       ->capture_default_str()
       ->check(CLI::Range(1, 86400));
   app.add_option("--request-time", o.request_s, "Seconds that a request's body may take to arrive")

@@ -236,6 +236,10 @@ absl::Status GrpcFront::Start() {
   // Detects clients that disappeared without closing, so that their calls are cancelled.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  // Closes connections that have made no call for this long. Clients open them again when they need
+  // them.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                             static_cast<int>(state_->options.idle.count()));
   // The bound on what gRPC buffers before calls reach the service, which refuses single requests
   // itself. When gRPC runs short of its quota, it closes connections with all calls on them, and it
   // counts both the bytes that it has read and the messages parsed from them. The quota is

@@ -13,8 +13,9 @@ namespace oncilla::server {
 
 struct GrpcOptions {
   std::string host = "127.0.0.1";
-  int port = 0;                          // 0: any that is free
-  std::string tls_certificate, tls_key;  // PEM files; empty: no TLS
+  int port = 0;                            // 0: any that is free
+  std::string tls_certificate, tls_key;    // PEM files; empty: no TLS
+  std::chrono::milliseconds idle{60'000};  // that a connection may make no call
 };
 
 class GrpcFront {

@@ -67,7 +67,7 @@ bool Connection::AwaitRequest(const std::atomic<bool>& stop) {
   }
   until_ = After(limits_.head);
   allowance_ = limits_.head_bytes;
-  overran_ = counted_ = crowded_ = false;
+  overran_ = counted_ = crowded_ = in_body_ = too_long_ = false;
   facts = {};
   facts.held = ByteHold(budget_);
   facts.begin = Clock::now();
@@ -76,6 +76,7 @@ bool Connection::AwaitRequest(const std::atomic<bool>& stop) {
 
 void Connection::BeginBody(bool counted) {
   counted_ = counted;
+  in_body_ = true;
   until_ = After(limits_.body);
   // Chunks have headers, so some room is added.
   allowance_ = limits_.body_bytes + limits_.body_bytes / 8 + (64 << 10);
@@ -124,7 +125,7 @@ bool Connection::Fill() {
 
 ssize_t Connection::read(char* data, size_t size) {
   if (allowance_ == 0) {
-    overran_ = true;
+    (in_body_ ? too_long_ : overran_) = true;
     return -1;
   }
   if (begin_ == end_ && !Fill()) return -1;

@@ -30,6 +30,7 @@ struct RequestFacts {
   std::string
       path;  // httplib sees "/" alone: its patterns are regular expressions, slow on long paths
   std::string body_encoding;  // "gzip", "deflate"; empty: as it is
+  bool takes_gzip = false;    // the client accepts a compressed response
   Clock::time_point begin;
   bool handled = false;  // a handler of ours had the request; else httplib refused it
   ByteHold held;         // for its body
@@ -59,8 +60,10 @@ class Connection : public httplib::Stream {
   // Closes the connection after the response, whatever the request says.
   void CloseAfterwards() { close_ = true; }
   bool closes() const { return close_; }
-  // Whether a part of a request had arrived when its time was over, or it had too many bytes.
+  // Whether a part of a request had arrived when its time was over, or its head had too many bytes.
   bool overran() const { return overran_; }
+  // Whether the body had too many bytes.
+  bool too_long() const { return too_long_; }
   // Whether the requests of all connections left no room for the body.
   bool crowded() const { return crowded_; }
 
@@ -87,6 +90,7 @@ class Connection : public httplib::Stream {
   Clock::time_point until_ = kNever;
   size_t allowance_ = 0;  // bytes that the request may still have
   bool close_ = false, overran_ = false, counted_ = false, crowded_ = false;
+  bool in_body_ = false, too_long_ = false;
 };
 
 // Makes a connection the current one of this thread.

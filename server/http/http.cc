@@ -79,14 +79,16 @@ void HttpFront::SetUp() {
   });
   // Called for requests that httplib itself refuses because they cannot be read. It is then unknown
   // where the next request begins, so the connection is closed.
-  listener_.set_error_handler([](const Request&, Response& response) {
+  listener_.set_error_handler([this](const Request&, Response& response) {
     Connection* connection = Connection::Current();
     if (connection->facts.handled) return;
     connection->CloseAfterwards();
     if (connection->overran()) response.status = 408;
+    if (connection->too_long()) response.status = 413;
     if (connection->crowded()) response.status = 429;
     if (!response.body.empty()) return;
     if (connection->crowded()) return Fail(response, absl::ResourceExhaustedError(kCrowded));
+    if (connection->too_long()) return Fail(response, TooLong());
     const bool missing = response.status == 404;
     Fail(response, missing ? absl::NotFoundError("there is no such call")
                            : absl::InvalidArgumentError(
@@ -98,6 +100,10 @@ void HttpFront::SetUp() {
   });
   listener_.set_logger(
       [this](const Request& request, const Response& response) { LogRequest(request, response); });
+}
+
+absl::Status HttpFront::TooLong() const {
+  return absl::ResourceExhaustedError(StrCat("a request may have ", max_body_bytes_, " bytes"));
 }
 
 bool HttpFront::RefusedAtHead(const Request& request, Response& response) {
@@ -117,8 +123,7 @@ bool HttpFront::RefusedAtHead(const Request& request, Response& response) {
     refused = absl::InvalidArgumentError("the request gives its length in two ways");
   } else if (length && static_cast<size_t>(*length) > max_body_bytes_) {
     response.status = 413;
-    refused =
-        absl::ResourceExhaustedError(StrCat("a request may have ", max_body_bytes_, " bytes"));
+    refused = TooLong();
   } else if (!IsOpenPath(facts.path) &&
              !service_->Allows(request.get_header_value("Authorization"))) {
     response.set_header("WWW-Authenticate", "Bearer");
@@ -153,6 +158,10 @@ void HttpFront::Handle(const Request& request, Response& response) {
   const absl::Status status = answer_(facts.path, call);
   if (!status.ok()) return Fail(response, status);
   response.status = 200;
+  // httplib compresses what the request accepts.
+  if (call.packs && facts.takes_gzip) {
+    const_cast<Request&>(request).set_header("Accept-Encoding", "gzip");
+  }
 }
 
 void HttpFront::LogRequest(const Request& request, const Response& response) {

@@ -27,6 +27,7 @@ class HttpFront {
   using Response = httplib::Response;
   void SetUp();
   // Refuses a request before its body is read; returns true if it did.
+  absl::Status TooLong() const;
   bool RefusedAtHead(const Request& request, Response& response);
   void Handle(const Request& request, Response& response);
   void LogRequest(const Request& request, const Response& response);

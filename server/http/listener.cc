@@ -7,10 +7,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 
+#include "absl/strings/ascii.h"
 #include "server/core/text.h"
 
 namespace oncilla::server {
@@ -18,6 +20,18 @@ namespace {
 
 // Set while a connection above the limit is handled, which then gets a refusal.
 thread_local bool refusing = false;
+
+// Whether an Accept-Encoding names gzip, and not with the weight 0 (RFC 9110, 12.5.3).
+bool TakesGzip(std::string accepted) {
+  std::erase_if(accepted, [](char c) { return c == ' ' || c == '\t'; });
+  std::ranges::transform(accepted, accepted.begin(), [](char c) { return absl::ascii_tolower(c); });
+  for (const std::string& one : Split(accepted, ',')) {
+    if (one == "gzip") return true;
+    constexpr std::string_view kWeighed = "gzip;q=";
+    if (one.starts_with(kWeighed)) return one.find_first_not_of("0.", kWeighed.size()) != one.npos;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -147,36 +161,46 @@ void Listener::Stop() {
 bool Listener::process_and_close_socket(socket_t socket) {
   if (refusing) {
     Refuse(socket);
-  } else {
-    {
-      const std::lock_guard lock(mutex_);
-      sockets_.insert(socket);
-    }
-    ++counts_->connections;
-    Serve(socket);
-    --counts_->connections;
+    return true;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    sockets_.insert(socket);
+  }
+  ++counts_->connections;
+  const bool read_all = Serve(socket);
+  --counts_->connections;
+  {
     const std::lock_guard lock(mutex_);
     sockets_.erase(socket);
   }
-  ::shutdown(socket, SHUT_RDWR);
-  ::close(socket);
+  if (read_all) {
+    ::shutdown(socket, SHUT_RDWR);
+    ::close(socket);
+  } else {
+    farewell_.Take(socket);
+  }
   return true;
 }
 
 void Listener::Refuse(int socket) {
   ++counts_->refused;
-  if (tls_ != nullptr) return;  // a handshake would block the thread that accepts
+  if (tls_ != nullptr) {  // a handshake would block the thread that accepts
+    ::close(socket);
+    return;
+  }
   static constexpr char kAnswer[] =
       "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: "
       "0\r\n\r\n";
   (void)::send(socket, kAnswer, sizeof(kAnswer) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+  farewell_.Take(socket);
 }
 
-void Listener::Serve(int socket) {
+bool Listener::Serve(int socket) {
   if (tls_ == nullptr) return ServeOn(socket, nullptr);
   ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
   SSL* tls = ::SSL_new(tls_);
-  if (tls == nullptr) return;
+  if (tls == nullptr) return true;
   ::SSL_set_fd(tls, socket);
   const auto until = After(options_.limits.head);
   bool accepted = false;
@@ -189,20 +213,23 @@ void Listener::Serve(int socket) {
     pollfd wait{socket, static_cast<short>(error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT), 0};
     ::poll(&wait, 1, 250);
   }
+  bool read_all = true;
   if (accepted) {
-    ServeOn(socket, tls);
+    read_all = ServeOn(socket, tls);
     ::SSL_shutdown(tls);
   }
   ::SSL_free(tls);
+  return read_all;
 }
 
-void Listener::ServeOn(int socket, SSL* tls) {
+bool Listener::ServeOn(int socket, SSL* tls) {
   Connection connection(socket, tls, options_.limits, budget_);
   const Connection::Scope scope(&connection);
   const auto head_read = [&](httplib::Request& request) {
     connection.BeginBody(/*counted=*/!request.has_header("Content-Length"));
     connection.facts.path = request.path;
     connection.facts.body_encoding = request.get_header_value("Content-Encoding");
+    connection.facts.takes_gzip = TakesGzip(request.get_header_value("Accept-Encoding"));
     request.path = "/";
     if (!request.has_header("Content-Length") && !request.has_header("Transfer-Encoding")) {
       // httplib would read until the client closes; by RFC 9112 there is no body.
@@ -210,16 +237,19 @@ void Listener::ServeOn(int socket, SSL* tls) {
     } else if (request.method == "GET" || request.method == "HEAD") {
       connection.CloseAfterwards();  // httplib leaves their bodies unread
     }
-    // httplib would apply ranges, parse forms and unpack bodies without a limit.
+    // httplib would apply ranges, parse forms, unpack bodies without a limit, and compress every
+    // response, which Triton's server does with inferences only: its asynchronous client accepts
+    // compressed responses for all calls and unpacks no other ones.
     request.ranges.clear();
-    for (const char* header : {"Range", "Content-Type", "Content-Encoding"})
+    for (const char* header : {"Range", "Content-Type", "Content-Encoding", "Accept-Encoding"})
       request.headers.erase(header);
   };
   bool closed = false;
   while (!closed && !connection.closes() && connection.AwaitRequest(stopping_)) {
-    if (!process_request(connection, stopping_, closed, head_read)) return;
+    if (!process_request(connection, stopping_, closed, head_read)) break;
     connection.EndRequest();
   }
+  return !connection.closes();
 }
 
 }  // namespace oncilla::server

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "server/http/connection.h"
+#include "server/http/farewell.h"
 #include "server/service.h"
 
 namespace oncilla::server {
@@ -37,7 +38,8 @@ class Listener : public httplib::Server {
   absl::Status Start();
   int port() const { return port_; }
   // Answers requests on a connected socket until one side closes it. `tls` may be null.
-  void ServeOn(int socket, SSL* tls);
+  // Returns whether all that the client had sent was read.
+  bool ServeOn(int socket, SSL* tls);
   // Ends idle connections, waits for requests under way and stops.
   void Stop();
 
@@ -45,8 +47,8 @@ class Listener : public httplib::Server {
   class Threads;
   absl::Status SetUpTls();
   bool process_and_close_socket(socket_t socket) override;
-  void Serve(int socket);
-  void Refuse(int socket);
+  bool Serve(int socket);
+  void Refuse(int socket);  // and closes it
 
   const ListenerOptions options_;
   FrontCounts* const counts_;
@@ -56,6 +58,7 @@ class Listener : public httplib::Server {
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
   std::set<int> sockets_;  // of connections that are served
+  Farewell farewell_;
   std::thread acceptor_;
 };
 

@@ -183,6 +183,7 @@ absl::Status Infer(HttpCall& call) {
   if (body->json_bytes) {
     call.response.set_header("Inference-Header-Content-Length", std::to_string(*body->json_bytes));
   }
+  call.packs = true;
   call.response.body = std::move(body->body);
   call.response.set_header("Content-Type", body->json_bytes ? "application/octet-stream" : kJson);
   return absl::OkStatus();

@@ -17,6 +17,7 @@ struct HttpCall {
   const std::string& body;
   httplib::Response& response;
   std::string model, version;  // or, of shared memory, `model` is the region
+  bool packs = false;          // the response may be compressed
 };
 
 // Answers the call. NotFound for unknown paths. The caller turns a failure into a response.

@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import pathlib
+import re
+import urllib.request
 
 import numpy as np
 import pytest
@@ -122,6 +125,48 @@ def test_compressed(client):
         np.testing.assert_array_equal(result.as_numpy("y"), x * 2 + 1)
 
 
+def test_only_inferences_are_compressed(server, client):
+    """The asynchronous client accepts packed responses for all calls, and unpacks those of inferences only."""
+    import asyncio
+    import tritonclient.http.aio as aio
+
+    async def calls():
+        async with aio.InferenceServerClient(server.http) as c:
+            assert await c.is_server_live() and await c.is_model_ready("affine")
+            assert (await c.get_server_metadata())["name"]
+            assert (await c.get_model_metadata("affine"))["name"] == "affine"
+            assert (await c.get_model_config("affine"))["name"] == "affine"
+            assert any(one["name"] == "affine" for one in await c.get_model_repository_index())
+            assert (await c.get_inference_statistics("affine"))["model_stats"]
+            assert "trace_level" in await c.get_trace_settings()
+            assert "log_info" in await c.get_log_settings()
+            assert await c.get_system_shared_memory_status() == []
+            x = np.arange(600, dtype=np.float32).reshape(-1, 3)
+            for binary in (True, False):
+                given = aio.InferInput("x", x.shape, "FP32")
+                given.set_data_from_numpy(x, binary_data=binary)
+                wanted = [aio.InferRequestedOutput("y", binary_data=binary)]
+                for how in (None, "gzip", "deflate"):
+                    result = await c.infer("affine", [given], outputs=wanted, response_compression_algorithm=how)
+                    np.testing.assert_array_equal(result.as_numpy("y"), x * 2 + 1)
+            with pytest.raises(InferenceServerException, match="no version '3'"):
+                await c.get_model_metadata("affine", "3")
+
+    asyncio.run(calls())
+
+    def packing(path, body=None, accept="gzip, deflate, br"):
+        request = urllib.request.Request("http://" + server.http + path, body, {"Accept-Encoding": accept})
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.headers.get("Content-Encoding")
+
+    body = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 3], "data": [1, 2, 3]}]}).encode()
+    assert packing("/v2") is None and packing("/") is None
+    assert packing("/v2/models/affine/infer", body) == "gzip"
+    for accept in ("br", "identity", "deflate", "gzip;q=0", "gzip;q=0.0, br"):
+        assert packing("/v2/models/affine/infer", body, accept) is None, accept
+    assert packing("/v2/models/affine/infer", body, "br;q=1, GZIP ; q=0.5") == "gzip"
+
+
 def test_a_packed_body_may_not_unpack_to_more_than_the_limit(server):
     bomb = gzip.compress(b"[" * (64 << 20))
     assert len(bomb) < 1 << 20
@@ -200,6 +245,22 @@ def test_index_and_statistics(client):
     stats = client.get_inference_statistics("two")["model_stats"][0]
     assert stats["inference_stats"]["compute_infer"]["ns"] > 0 and stats["last_inference"] > 1.7e12
     assert len(client.get_inference_statistics()["model_stats"]) > 10
+
+
+def test_every_metric_of_the_documentation_is_there(server, client):
+    x = np.ones((1, 3), np.float32)
+    client.infer("affine", [tensor("x", x)])
+    with urllib.request.urlopen(server.metrics_url, timeout=20) as answer:
+        text = answer.read().decode()
+    named = set(re.findall(r"`((?:oncilla|process)_[a-z_]+)", (pathlib.Path(__file__).parents[2] / "docs/serving.md").read_text()))
+    named.discard("oncilla_server")  # the program
+    have = set(re.findall(r"^# TYPE (\S+)", text, re.M))
+    assert len(named) > 15 and named <= have, named - have
+    # Every one has values once a model was run, and those of latencies are histograms.
+    for name in ("oncilla_request_seconds", "oncilla_queue_seconds"):
+        buckets = [int(n) for n in re.findall(rf'^{name}_bucket{{[^}}]*model="affine"[^}}]*}} (\d+)', text, re.M)]
+        assert len(buckets) > 3, name
+        assert re.search(rf'^{name}_count{{[^}}]*model="affine"[^}}]*}} [1-9]', text, re.M), name
 
 
 def test_placement_in_the_metrics(server):
