@@ -156,9 +156,11 @@ class Model(_oncilla.ModelBase):
         runs (True: all). `into` gives writable arrays that outputs are written to. `trace` records "software", "hardware" or
         "full" for Result.trace.
         """
-        if (signature is None and outputs is None and targets is None and device is None and timeout is None and cancel is None
+        # Most calls have no options, or only say what they want, and should not pay for the others.
+        if (signature is None and targets is None and device is None and timeout is None and cancel is None
                 and keep is None and into is None and trace is None):
-            plain: Result = self._run(dict(inputs or {}), {}, self._convert)
+            wanted = {} if outputs is None else {"outputs": [outputs] if isinstance(outputs, str) else outputs}
+            plain: Result = self._run(dict(inputs or {}), wanted, self._convert)
             return plain
         options = self._options({"signature": signature, "outputs": outputs, "targets": targets, "device": device,
                                  "timeout": timeout, "cancel": cancel, "keep": keep, "into": into, "trace": trace})

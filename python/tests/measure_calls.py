@@ -38,6 +38,7 @@ def main():
         model = oncilla.load(data, device="cpu")
         ways["oncilla model(x=x)"] = lambda: model(x=x)
         ways["oncilla run"] = lambda: model.run({"x": x})
+        ways["oncilla run, outputs named"] = lambda: model.run({"x": x}, outputs="y")
         step = model.callable()
     ways["oncilla callable"] = lambda: step(x)
     times = {name: [] for name in ways}
@@ -45,7 +46,7 @@ def main():
         for name, call in ways.items():
             times[name].append(measure(call))
     for name, all_times in times.items():
-        print(f"{name:20} {sorted(all_times)[ROUNDS // 2]:6.2f} us, least {min(all_times):.2f}")
+        print(f"{name:27} {sorted(all_times)[ROUNDS // 2]:6.2f} us, least {min(all_times):.2f}")
 
 
 if __name__ == "__main__":
