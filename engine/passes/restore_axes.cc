@@ -93,14 +93,16 @@ class AxisRestorer {
     return Restored(node.outputs[0], y, id);
   }
 
+  Result<ValueId> Divided(ValueId value, const std::vector<int64_t>& sizes, NodeId from) {
+    return patch_.Add("Reshape", {}, {value, patch_.AddConstant(Tensor::Int64s(sizes))}, {from});
+  }
+
   // Notes that `y` has the elements of `value`, with its axes.
   Status Restored(ValueId value, ValueId y, NodeId from) {
     restored_[value] = y;
     std::vector<int64_t> sizes;
     for (const Dim& dim : ShapeOf(value).dims()) sizes.push_back(dim.size);
-    ONCILLA_ASSIGN(
-        const ValueId plain,
-        patch_.Add("Reshape", {}, {y, patch_.AddConstant(Tensor::Int64s(sizes))}, {from}));
+    ONCILLA_ASSIGN(const ValueId plain, Divided(y, sizes, from));
     return patch_.Replace(value, plain);
   }
 
@@ -135,18 +137,6 @@ class AxisRestorer {
     return patch_.Replace(node.outputs[0], restored->second);
   }
 
-  // The value that a Reshape has merged the leading axes of, and only those.
-  ValueId BeforeMerge(ValueId merged) const {
-    const Node* reshape = ProducerIf(graph_, merged, "Reshape");
-    if (reshape == nullptr) return kNoValue;
-    const PartialShape &from = ShapeOf(reshape->inputs[0]), &to = ShapeOf(merged);
-    if (!from.known() || !to.known() || to.rank() != 3 || from.rank() <= 3) return kNoValue;
-    for (int i = 1; i <= 2; ++i) {
-      if (from[from.rank() - i].size != to[3 - i].size) return kNoValue;
-    }
-    return reshape->inputs[0];
-  }
-
   // Whether the scores become weights by a softmax, with only elementwise nodes between.
   bool IsWeighed(ValueId scores) const {
     const PartialShape& shape = ShapeOf(scores);
@@ -161,28 +151,50 @@ class AxisRestorer {
     return false;
   }
 
-  // Multiplies with all leading axes where both operands have merged them, and the only reader of
-  // the result divides them again.
+  // Whether the operand was made of the weights of a softmax by merging axes.
+  bool IsOfWeights(ValueId operand) const {
+    const Node* reshape = ProducerIf(graph_, operand, "Reshape");
+    return reshape != nullptr && ProducerIf(graph_, reshape->inputs[0], "Softmax") != nullptr;
+  }
+
+  // Multiplies with all leading axes where they were merged, and the only reader of the result
+  // divides them again: a Reshape, or, where all of them but one are 1, a node that broadcasts the
+  // result to them.
   Status RestoreProduct(NodeId id) {
     const Node& node = graph_.node(id);
-    if (node.inputs.size() != 2) return Status();
-    const ValueId a = BeforeMerge(node.inputs[0]), b = BeforeMerge(node.inputs[1]);
+    const PartialShape& merged = ShapeOf(node.outputs[0]);
     const Node* reader = OnlyReader(node.outputs[0]);
-    if (a == kNoValue || b == kNoValue || reader == nullptr || reader->op->name != "Reshape") {
+    if (node.inputs.size() != 2 || merged.rank() != 3 || reader == nullptr ||
+        reader->outputs.size() != 1) {
       return Status();
     }
-    const PartialShape &x = ShapeOf(a), &w = ShapeOf(b), &y = ShapeOf(reader->outputs[0]);
-    if (x.rank() != w.rank() || !y.known() || y.rank() != x.rank()) return Status();
-    for (int i = 0; i < x.rank() - 2; ++i) {
-      if (x[i].size != w[i].size || x[i].size != y[i].size) return Status();
+    const bool reshapes = reader->op->name == "Reshape";
+    const PartialShape& y = ShapeOf(reader->outputs[0]);
+    if ((!reshapes && reader->op->elementwise == nullptr) || !y.known() || y.rank() <= 3 ||
+        y.elements().size != merged.elements().size) {
+      return Status();
     }
-    for (int i = 1; i <= 2; ++i) {
-      if (y[y.rank() - i].size != ShapeOf(node.outputs[0])[3 - i].size) return Status();
+    for (int i = 1; i <= (reshapes ? 2 : 3); ++i) {
+      if (y[y.rank() - i].size != merged[3 - i].size) return Status();
     }
-    const bool of_weights = ProducerIf(graph_, a, "Softmax") != nullptr;
-    if (!of_weights && !IsWeighed(reader->outputs[0])) return Status();
+    if (!IsOfWeights(node.inputs[0]) && !IsWeighed(reader->outputs[0])) return Status();
+    std::vector<ValueId> operands;
+    for (const ValueId operand : node.inputs) {
+      const PartialShape& shape = ShapeOf(operand);
+      if (!shape.known() || shape.rank() != 3 || shape[0].size != merged[0].size) return Status();
+      std::vector<int64_t> sizes;
+      for (int i = 0; i < y.rank() - 2; ++i) sizes.push_back(y[i].size);
+      for (int i = 1; i < 3; ++i) sizes.push_back(shape[i].size);
+      ONCILLA_ASSIGN(const ValueId divided, Divided(operand, sizes, id));
+      operands.push_back(divided);
+    }
     const NodeId end = IdOf(graph_, reader->outputs[0]);
-    ONCILLA_ASSIGN(const ValueId made, patch_.Add("MatMul", node.attrs, {a, b}, {id, end}));
+    ONCILLA_ASSIGN(ValueId made, patch_.Add("MatMul", node.attrs, operands, {id}));
+    if (!reshapes) {
+      std::vector<ValueId> inputs = reader->inputs;
+      std::ranges::replace(inputs, node.outputs[0], made);
+      ONCILLA_ASSIGN(made, patch_.Add(reader->op->name, reader->attrs, inputs, {end}));
+    }
     return patch_.Replace(reader->outputs[0], made);
   }
 

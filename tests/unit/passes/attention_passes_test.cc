@@ -104,6 +104,26 @@ TEST(RecogniseAttention, ProductsThatMergeSamplesAndHeads) {
   }
 }
 
+// One sample, whose scores get their axes back by adding the mask.
+TEST(RecogniseAttention, ProductsThatMergeOneSampleIntoHeads) {
+  Written w(Shape{1, 5, 6});
+  const auto merged = [&](ValueId x, std::vector<int64_t> sizes) {
+    return w.t.Add("Reshape", {x, w.t.Ints(sizes)});
+  };
+  const ValueId q = w.Heads(w.x, 2), k = w.t.Transpose(w.Heads(w.x, 2), {0, 1, 3, 2});
+  const ValueId v = w.Heads(w.x, 2);
+  const ValueId scores = w.t.Add("MatMul", {merged(q, {2, 5, 4}), merged(k, {2, 4, 5})});
+  const ValueId masked = w.t.Add("Add", {scores, w.t.Weights({1, 1, 5, 5})});
+  const ValueId weights = merged(w.t.Add("Softmax", {masked}), {2, 5, 5});
+  const ValueId y = w.t.Add("MatMul", {weights, merged(v, {2, 5, 4})});
+  w.t.Output("y", w.Join(merged(y, {1, 2, 5, 4})));
+  std::vector<Pass> passes = {{"restore axes", &RestoreAxes}};
+  passes.insert(passes.end(), kAll.begin(), kAll.end());
+  const Graph after = RunAndCompare(w.t.graph(), passes);
+  EXPECT_EQ(CountOps(after, "Attention"), 1) << Print(after);
+  EXPECT_EQ(CountOps(after, "Transpose"), 0) << Print(after);
+}
+
 TEST(RecogniseAttention, OpenBatchAndLength) {
   Written w(PartialShape({Dim::Named("n"), Dim::Named("l"), Dim(6)}));
   const ValueId q = w.Heads(w.x, 2), k = w.Heads(w.x, 2), v = w.Heads(w.x, 2);
