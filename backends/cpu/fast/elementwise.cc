@@ -13,6 +13,7 @@
 #include "backends/cpu/fast/element_program.h"
 #include "backends/cpu/fast/tiles.h"
 #include "backends/cpu/integer/elementwise_native.h"
+#include "backends/cpu/integer/quantize_rows.h"
 
 namespace oncilla::cpu {
 namespace {
@@ -204,6 +205,7 @@ Result<std::unique_ptr<CpuKernel>> MakeFastElementwise(const NodeView& node) {
   if (!floats) {
     if (auto native = MakeNativeElementwise(node, program, axes)) return native;
   }
+  if (auto rows = MakeQuantizeRows(node, program, axes)) return rows;
   auto fast = TranslateElementwise(program, node, axes);
   if (!fast.has_value()) return MakeNativeElementwise(node, program, axes);
   return std::unique_ptr<CpuKernel>(
