@@ -266,8 +266,8 @@ class CpuDevice : public Device, public TellsFreeMemory {
   }
 
   // Types that only store numbers are taken by rows that say so, and by rows that move elements.
-  // For the latter, elements that share bytes are unpacked first (packed_moves.h); host functions
-  // have no such path.
+  // For the latter, elements that share bytes are unpacked first (packed_moves.h). Host functions
+  // have no such path: those that take such elements read them as they are stored.
   static Status CheckSmall(const KernelRow& row, const NodeView& node) {
     if (row.stored) return Status();
     auto check = [&](const Fact& fact) -> Status {

@@ -51,6 +51,7 @@ std::vector<FormatOps> OnnxOps() {
   for (const std::string_view control : {"If", "Loop", "Scan", "SequenceMap"}) {
     domains[""][std::string(control)] = {1, kNewestOnnxOpset};
   }
+  domains["ai.onnx.preview.training"]["Gradient"] = {1, kNewestOnnxTraining};
   domains["com.microsoft"]["AttnLSTM"] = {1, kNewestOnnxMicrosoft};
   std::vector<FormatOps> out;
   for (const auto& [domain, ops] : domains) {

@@ -1,6 +1,7 @@
 // Numbers of any type are read and written as doubles and 64-bit integers.
 #include "engine/tensor/numbers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -193,6 +194,18 @@ void PackCodes(DType packed, const uint8_t* from, int64_t n, std::byte* to) {
   const int bits = BitsOf(packed);
   std::fill_n(to, (n * bits + 7) / 8, std::byte{0});
   for (int64_t i = 0; i < n; ++i) SetCode(bits, to, i, from[i]);
+}
+
+void CopyPacked(DType packed, const std::byte* from, int64_t first, int64_t n, std::byte* to,
+                int64_t at) {
+  const int bits = BitsOf(packed);
+  int64_t done = 0;
+  if (first * bits % 8 == 0 && at * bits % 8 == 0) {  // whole bytes, but for the last elements
+    const int64_t bytes = n * bits / 8;
+    std::copy_n(from + first * bits / 8, bytes, to + at * bits / 8);
+    done = bytes * 8 / bits;
+  }
+  for (int64_t i = done; i < n; ++i) SetCode(bits, to, at + i, CodeAt(bits, from, first + i));
 }
 
 }  // namespace oncilla

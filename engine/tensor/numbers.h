@@ -40,5 +40,9 @@ void StoreInts(DType dtype, std::span<const int64_t> from, const SmallRounding& 
 // bits are written as zero.
 void UnpackCodes(DType packed, const std::byte* from, int64_t n, uint8_t* to);
 void PackCodes(DType packed, const uint8_t* from, int64_t n, std::byte* to);
+// Copies n packed elements from place `first` of one tensor to place `at` of another, which need
+// not be whole bytes. The destination is written in order, as by StoreNumbers.
+void CopyPacked(DType packed, const std::byte* from, int64_t first, int64_t n, std::byte* to,
+                int64_t at);
 
 }  // namespace oncilla

@@ -26,19 +26,16 @@ Fed FeedsOf(const Callable& callable, nb::handle values) {
 
 namespace {
 
-std::vector<const char*> Texts(const std::vector<std::string>& from) {
+std::vector<const char*> Texts(nb::handle names) {
   std::vector<const char*> texts;
-  for (const std::string& text : from) texts.push_back(text.c_str());
+  for (nb::handle name : names) texts.push_back(TextOf(name));
   return texts;
 }
 
-Callable* Make(nb::handle self, nb::object signature, nb::tuple inputs,
-               const std::vector<std::string>& outputs, const std::vector<std::string>& targets,
-               const std::vector<std::string>& keep, bool keep_all, nb::object convert) {
+Callable* Make(nb::handle self, nb::object signature, nb::tuple inputs, nb::list outputs,
+               nb::list targets, nb::list keep, bool keep_all, nb::object convert) {
   const auto& model = nb::cast<Model&>(self);
-  std::vector<const char*> names;
-  for (nb::handle name : inputs) names.push_back(TextOf(name));
-  const auto o = Texts(outputs), t = Texts(targets), k = Texts(keep);
+  const auto names = Texts(inputs), o = Texts(outputs), t = Texts(targets), k = Texts(keep);
   oncilla_callable_options options{};
   options.size = sizeof(options);
   options.signature = signature.is_none() ? nullptr : TextOf(signature);

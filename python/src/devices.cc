@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 
 #include "python/src/deferred.h"
+#include "python/src/text.h"
 
 namespace oncilla_python {
 namespace {
@@ -30,13 +31,6 @@ oncilla_runtime* Need(const Runtime& runtime) {
   return runtime.handle.get();
 }
 
-nb::object Text(const char* text) {  // drivers may write any bytes
-  PyObject* made = PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::string(text).size()),
-                                        "backslashreplace");
-  if (made == nullptr) throw nb::python_error();
-  return nb::steal(made);
-}
-
 nb::list Devices(const Runtime& runtime) {
   const oncilla_runtime* of = Need(runtime);
   nb::list all;
@@ -45,16 +39,16 @@ nb::list Devices(const Runtime& runtime) {
     info.size = sizeof(info);
     Check(oncilla_runtime_device(of, i, &info));
     nb::dict d;
-    d["name"] = Text(info.name);
-    d["note"] = Text(info.note);
-    d["driver_name"] = Text(info.driver_name);
-    d["vendor"] = Text(info.vendor);
-    d["driver_version"] = Text(info.driver_version);
-    d["backend"] = Text(info.backend);
+    d["name"] = Readable(info.name);
+    d["note"] = Readable(info.note);
+    d["driver_name"] = Readable(info.driver_name);
+    d["vendor"] = Readable(info.vendor);
+    d["driver_version"] = Readable(info.driver_version);
+    d["backend"] = Readable(info.backend);
     d["memory_bytes"] = info.memory_bytes;
     d["max_allocation_bytes"] = info.max_allocation_bytes;
     d["compute_units"] = info.compute_units;
-    d["id"] = Text(info.id);
+    d["id"] = Readable(info.id);
     all.append(d);
   }
   return all;

@@ -1,6 +1,7 @@
 // Raises failures of the C interface as exceptions: each code has a class in
 // python/oncilla/_errors.py.
 #include "python/src/deferred.h"
+#include "python/src/text.h"
 
 namespace oncilla_python {
 
@@ -8,13 +9,9 @@ nb::object ToException(oncilla_status* status) {
   const std::unique_ptr<oncilla_status, void (*)(oncilla_status*)> own(status, oncilla_status_free);
   int32_t driver_code = 0;
   const bool has_driver_code = oncilla_status_driver_code(status, &driver_code) != 0;
-  const auto text = [](const char* from) {  // messages may quote names that are not UTF-8
-    return nb::steal<nb::object>(PyUnicode_DecodeUTF8(
-        from, static_cast<Py_ssize_t>(std::char_traits<char>::length(from)), "backslashreplace"));
-  };
   return PythonHelper("make_error")(
-      static_cast<int>(oncilla_status_code(status)), text(oncilla_status_message(status)),
-      oncilla_status_stage(status), text(oncilla_status_node(status)),
+      static_cast<int>(oncilla_status_code(status)), Readable(oncilla_status_message(status)),
+      oncilla_status_stage(status), Readable(oncilla_status_node(status)),
       oncilla_status_device(status), has_driver_code ? nb::cast(driver_code) : nb::none());
 }
 

@@ -47,7 +47,8 @@ const char* Place(void* rule, const char* node, const char* op, const char* stor
   if (Py_IsInitialized() == 0 || InterpreterEnds()) return nullptr;
   nb::gil_scoped_acquire locked;
   try {
-    const nb::object answer = nb::handle(static_cast<PyObject*>(rule))(node, op, stored);
+    const nb::object answer =
+        nb::handle(static_cast<PyObject*>(rule))(NameOf(node), NameOf(op), NameOf(stored));
     device = answer.is_none() ? std::string() : nb::cast<std::string>(answer);
   } catch (nb::python_error& failure) {
     failure.discard_as_unraisable("a rule of Model.place_by");
@@ -74,7 +75,8 @@ nb::tuple InfoOf(const oncilla_tensor_info& info) {
     }
     dims = nb::tuple(sizes);
   }
-  return nb::make_tuple(info.name, static_cast<int>(info.dtype), dims, static_cast<int>(info.kind));
+  return nb::make_tuple(NameOf(info.name), static_cast<int>(info.dtype), dims,
+                        static_cast<int>(info.kind));
 }
 
 template <class Get>
@@ -260,7 +262,7 @@ void LoadBytes(Model& model, const Session& session, nb::object bytes, const std
   // On a failure the view is released with `kept`.
 }
 
-std::string Placement(const Model& model, nb::object signature, nb::object device) {
+nb::object Placement(const Model& model, nb::object signature, nb::object device) {
   oncilla_model* of = Need(model);
   const char* s = signature.is_none() ? nullptr : TextOf(signature);
   const char* d = device.is_none() ? nullptr : TextOf(device);
@@ -277,10 +279,10 @@ std::string Placement(const Model& model, nb::object signature, nb::object devic
   }
   Drain();
   Check(failure);
-  return text.c_str();
+  return NameOf(text.c_str());  // JSON, in which escapes would be wrong
 }
 
-std::string MemoryReport(const Model& model) {
+nb::object MemoryReport(const Model& model) {
   std::string text(1 << 14, '\0');
   Unlocked([&, of = Need(model)] {
     size_t needed = 0;
@@ -292,7 +294,7 @@ std::string MemoryReport(const Model& model) {
     }
     return failure;
   });
-  return text.c_str();
+  return NameOf(text.c_str());  // JSON, in which escapes would be wrong
 }
 
 nb::list JudgeNodes(const Model& model) {
@@ -315,7 +317,8 @@ nb::list JudgeNodes(const Model& model) {
   Check(failure);
   nb::list nodes;
   for (const Judged& judged : all) {
-    nodes.append(nb::make_tuple(judged.node, judged.op, judged.reason));
+    nodes.append(nb::make_tuple(NameOf(judged.node.c_str()), NameOf(judged.op.c_str()),
+                                Readable(judged.reason)));
   }
   return nodes;
 }
@@ -346,7 +349,7 @@ std::string Trace(const ResultHandle& result, int format) {
 
 void DefineModel(nb::module_& m) {
   nb::class_<ResultHandle>(m, "NativeResult")
-      .def("report", [](const ResultHandle& r) { return nb::str(oncilla_result_report(r.get())); })
+      .def("report", [](const ResultHandle& r) { return Readable(oncilla_result_report(r.get())); })
       .def("trace", [](const ResultHandle& r, int format) {
         const std::string bytes = Trace(r, format);
         return nb::bytes(bytes.data(), bytes.size());
@@ -388,7 +391,7 @@ void DefineModel(nb::module_& m) {
            [](const Model& model) {
              nb::list keys;
              for (size_t i = 0; i < oncilla_model_signature_count(Need(model)); ++i) {
-               keys.append(oncilla_model_signature_key(Need(model), i));
+               keys.append(NameOf(oncilla_model_signature_key(Need(model), i)));
              }
              return keys;
            })
@@ -424,17 +427,17 @@ void DefineModel(nb::module_& m) {
              });
            })
       .def("_read_variable",
-           [](Model& model, const std::string& name) {
+           [](Model& model, nb::str name) {
              oncilla_tensor* value = nullptr;
-             Unlocked([&, of = Need(model)] {
-               return oncilla_model_read_variable(of, name.c_str(), &value);
+             Unlocked([&, of = Need(model), text = TextOf(name)] {
+               return oncilla_model_read_variable(of, text, &value);
              });
              return ToPython(TensorHandle(value), model.bytes);
            })
       .def("_assign_variable",
-           [](Model& model, const std::string& name, const Tensor& value) {
-             Unlocked([&, of = Need(model)] {
-               return oncilla_model_assign_variable(of, name.c_str(), value.handle.get());
+           [](Model& model, nb::str name, const Tensor& value) {
+             Unlocked([&, of = Need(model), text = TextOf(name)] {
+               return oncilla_model_assign_variable(of, text, value.handle.get());
              });
            })
       .def(

@@ -31,16 +31,6 @@ oncilla_kind KindOf(const oncilla_model* model, const char* name) {
   return ONCILLA_KIND_SEQUENCE;
 }
 
-const char* TextOf(nb::handle str) {
-  Py_ssize_t size = 0;
-  const char* text = PyUnicode_AsUTF8AndSize(str.ptr(), &size);
-  if (text == nullptr) throw nb::python_error();
-  if (std::strlen(text) != static_cast<size_t>(size)) {
-    throw nb::value_error("a name holds a zero character");
-  }
-  return text;
-}
-
 int64_t Milliseconds(nb::handle seconds) {
   if (!seconds.is_valid() || seconds.is_none()) return 0;
   double given = 0;
@@ -182,7 +172,9 @@ nb::object ResultOf(oncilla_model* model, ResultHandle result, bool bytes,
     const bool list = oncilla_tensor_is_sequence(oncilla_result_tensor(from, i)) != 0;
     const nb::object value =
         ToPython(TakeOutput(from, i, fed), bytes, list ? KindOf(model, name) : ONCILLA_KIND_TENSOR);
-    if (PyDict_SetItemString(outputs.ptr(), name, value.ptr()) != 0) throw nb::python_error();
+    if (PyDict_SetItem(outputs.ptr(), NameOf(name).ptr(), value.ptr()) != 0) {
+      throw nb::python_error();
+    }
   }
   const nb::object held = nb::cast(std::move(result));
   if (PyObject_SetAttr(outputs.ptr(), native, held.ptr()) != 0) throw nb::python_error();

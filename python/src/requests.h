@@ -2,6 +2,7 @@
 #pragma once
 
 #include "python/src/arrays.h"
+#include "python/src/text.h"
 
 namespace oncilla_python {
 
@@ -41,8 +42,6 @@ class Request {
   std::vector<nb::object> held_;
 };
 
-// Text of a str that lives as long as the object.
-const char* TextOf(nb::handle str);
 // The options of a call with a time limit and a token: (timeout in seconds or None, token or None).
 oncilla_call_options CallOptionsOf(nb::handle timeout, nb::handle cancel);
 int64_t Milliseconds(nb::handle seconds);

@@ -188,6 +188,28 @@ def test_graphs(tmp_path):
         graph.op("Neg", "nothing:0")
 
 
+def test_names_that_are_not_utf8(capsys):
+    """Bytes of a file become surrogates, and go back as what they were; texts for people can be printed."""
+    whole = (ROOT / "testdata/tflite/model_convnet.tflite").read_bytes()
+    damaged = whole.replace(b"keras_tensor", b"k\xe9ras_tensor").replace(b"output_0", b"\xffutput_0")
+    damaged = damaged.replace(b"serving_default", b"serving\xc3default")
+    with oncilla.load(whole, device="cpu") as right, oncilla.load(damaged, device="cpu") as model:
+        (key,), (name,), (output,) = model.signatures, model.inputs, model.outputs
+        assert key == "serving\udcc3default" and name == "k\udce9ras_tensor" and output == "\udcffutput_0"
+        x = np.linspace(0, 1, 192, dtype=np.float32).reshape(1, 8, 8, 3)
+        expected = right(x)["output_0"]
+        for result in (model(x), model({name: x}), model.run({name: x}, outputs=output, signature=key)):
+            assert (result[output] == expected).all()
+        assert (model.callable([name], [output], signature=key)(x) == expected).all()
+        print(model.run({name: x}, trace=True).report)
+        assert capsys.readouterr().out
+        assert model.plan(key).nodes
+        with pytest.raises(oncilla.Error, match="nothing"):
+            model.run({name: x}, outputs="nothing\udcff")
+        with pytest.raises(UnicodeEncodeError):
+            model.run({"half of a pair \ud800": x})
+
+
 def test_sequences_and_optionals():
     onnx = pytest.importorskip("onnx")
     from onnx import TensorProto, helper

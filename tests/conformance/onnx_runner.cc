@@ -1,14 +1,14 @@
 // onnx_tests: ONNX's own tests, as folders, on one device: score, what fails and why.
 //
-//   onnx_tests [--device SPEC|opencl] [--only TEXT] [--passes FILE [--update]] [--at-least N]
-//   [--native]
-//              [--json FILE] [--list] [FOLDER...]
+//   onnx_tests [--device SPEC|opencl] [--only TEXT] [--passes FILE] [--failures FILE] [--update]
+//              [--at-least N] [--native] [--json FILE] [--list] [FOLDER...]
 //
 // One child process runs many tests; when it dies or hangs, the parent blames that test and runs
 // the rest in a new child. --passes names a file of the tests that must pass; --update adds those
-// that pass now. --native fails when a node ran on the CPU that should have run on the device (see
-// FamilyShare); opencl is the first OpenCL device of any type. Without FOLDER: the node tests of
-// Debian's libonnx-testdata.
+// that pass now. --failures names a file of all others, each with the reason; --update adds those
+// that it lacks with what was observed. --native fails when a node ran on the CPU that should have
+// run on the device (see FamilyShare); opencl is the first OpenCL device of any type. Without
+// FOLDER: the node tests of Debian's libonnx-testdata.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -33,7 +33,7 @@ constexpr char kDebianTests[] = "/usr/share/libonnx-testdata/data/node";
 
 struct Options {
   std::string device = "cpu";
-  std::string only, passes, json_file;
+  std::string only, passes, failures, json_file;
   bool update = false, native = false, list = false;
   int at_least = 0;
   int child_from = -1;
@@ -198,6 +198,7 @@ class Parent {
     }
     const int refused_nodes = ReportFamilies(families);
     bool ok = CheckPasses(passed);
+    ok &= CheckFailures(passed);
     if (verdicts["crashed"] > 0) ok = false;
     if (static_cast<int>(passed.size()) < options_.at_least) {
       std::cout << "FAIL at least " << options_.at_least << " tests must pass\n";
@@ -281,6 +282,52 @@ class Parent {
     return ok;
   }
 
+  // Every test that does not pass is listed with its reason, and no other. Random ones may pass.
+  bool CheckFailures(const std::set<std::string>& passed) {
+    if (options_.failures.empty()) return true;
+    std::map<std::string, std::string> reasons;
+    std::string comments, line;
+    std::ifstream in(options_.failures);
+    while (std::getline(in, line)) {
+      const size_t colon = line.find(": ");
+      if (line.rfind("#", 0) == 0) {
+        comments += line + "\n";
+      } else if (colon == std::string::npos) {
+        std::cout << "FAIL " << options_.failures << " has a line without a reason: " << line
+                  << "\n";
+        return false;
+      } else {
+        reasons[line.substr(0, colon)] = line.substr(colon + 2);
+      }
+    }
+    bool ok = true;
+    std::map<std::string, std::string> now;
+    for (size_t i = 0; i < tests_.size(); ++i) {
+      const std::string& name = tests_[i].name;
+      const auto listed = reasons.find(name);
+      const bool is_listed = listed != reasons.end();
+      const bool random = is_listed && listed->second.rfind("random", 0) == 0;
+      const bool passes = passed.count(name) != 0;
+      if (is_listed && (!passes || random)) now.insert(*listed);
+      if (is_listed == !passes || random) continue;
+      if (!passes) now[name] = results_[i]["reason"].get<std::string>();
+      if (options_.update) continue;
+      std::cout << "FAIL " << name << (passes ? " passes, and " : " does not pass, and ")
+                << options_.failures << (is_listed ? " lists it\n" : " has no reason for it\n");
+      ok = false;
+    }
+    if (!options_.only.empty()) return ok;
+    if (options_.update) {
+      std::ofstream out(options_.failures);
+      out << comments;
+      for (const auto& [name, reason] : now) out << name << ": " << reason << "\n";
+    } else if (now.size() < reasons.size() && ok) {
+      std::cout << "FAIL " << options_.failures << " lists tests that there are not\n";
+      ok = false;
+    }
+    return ok;
+  }
+
   void WriteJson(const json& families) {
     json tests = json::array();
     for (size_t i = 0; i < tests_.size(); ++i) {
@@ -313,6 +360,8 @@ int Main(int argc, char** argv) {
       options.only = value();
     } else if (arg == "--passes") {
       options.passes = value();
+    } else if (arg == "--failures") {
+      options.failures = value();
     } else if (arg == "--update") {
       options.update = true;
     } else if (arg == "--at-least") {

@@ -1,5 +1,6 @@
 // Ops on lists: host functions. Elements that are cut from a tensor are views into it where they
-// are aligned, so that cutting copies nothing.
+// are aligned, so that cutting copies nothing. Elements of types that share bytes are copied one by
+// one where a part does not begin at a whole byte.
 #include "engine/ops/array/list.h"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "backends/cpu/kernel.h"
 #include "engine/base/work_limits.h"
 #include "engine/ops/rules.h"
+#include "engine/tensor/numbers.h"
 #include "engine/tensor/tensor_list.h"
 
 namespace oncilla::cpu {
@@ -67,12 +69,29 @@ Result<Tensor> ElementAt(const TensorList& list, int64_t i, const PartialShape& 
   return Tensor::Allocate({list.dtype(), shape.ToShape()});
 }
 
+// Copies n elements from place `first` of a tensor to place `at` of a result that is written in
+// order. Not for strings.
+void CopyElements(const Tensor& from, int64_t first, int64_t n, Tensor& to, int64_t at) {
+  if (n == 0) return;
+  if (IsPacked(from.dtype())) {
+    return CopyPacked(from.dtype(), from.bytes().data(), first, n, to.mutable_bytes().data(), at);
+  }
+  const int64_t each = BytesOf(from.dtype());
+  std::memcpy(to.mutable_bytes().data() + at * each, from.bytes().data() + first * each,
+              static_cast<size_t>(n * each));
+}
+
 // Rows [begin, begin + rows) of x along axis 0, reshaped.
-Tensor Cut(const Tensor& x, int64_t begin, int64_t rows, Shape shape) {
+Result<Tensor> Cut(const Tensor& x, int64_t begin, int64_t rows, Shape shape) {
   const int64_t row = x.shape().Product(1, x.shape().rank());
   if (x.dtype() == DType::kString) {
     const auto first = x.strings().begin() + begin * row;
     return Tensor::Strings(std::move(shape), {first, first + rows * row});
+  }
+  if (IsPacked(x.dtype())) {
+    ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({x.dtype(), std::move(shape)}));
+    CopyElements(x, begin * row, rows * row, out, 0);
+    return out;
   }
   const auto bytes = x.bytes().subspan(static_cast<size_t>(begin * row * BytesOf(x.dtype())),
                                        static_cast<size_t>(rows * row * BytesOf(x.dtype())));
@@ -96,12 +115,9 @@ class Joiner {
         ONCILLA_TRY(growth_.Add(std::ssize(*s) + static_cast<int64_t>(sizeof(*s))));
       }
       strings_.insert(strings_.end(), first, first + count);
-    } else if (count > 0) {
-      const auto each = static_cast<size_t>(BytesOf(part.dtype()));
-      const size_t size = static_cast<size_t>(count) * each;
-      std::memcpy(out_.mutable_bytes().data() + at_,
-                  part.bytes().data() + static_cast<size_t>(begin) * each, size);
-      at_ += size;
+    } else {
+      CopyElements(part, begin, count, out_, at_);
+      at_ += count;
     }
     return WorkLook::Ask();
   }
@@ -114,7 +130,7 @@ class Joiner {
  private:
   explicit Joiner(Tensor out) : out_(std::move(out)) {}
   Tensor out_;
-  size_t at_ = 0;
+  int64_t at_ = 0;  // elements written
   std::vector<std::string> strings_;
   Growth growth_;
 };
@@ -152,7 +168,10 @@ Result<Tensors> ListFromTensor(const NoAttrs&, const NodeView&, std::span<const 
   Shape element = x.shape();
   element.Erase(0);
   TensorList list(x.dtype(), element);
-  for (int64_t i = 0; i < x.shape()[0]; ++i) list.Push(Cut(x, i, 1, element));
+  for (int64_t i = 0; i < x.shape()[0]; ++i) {
+    ONCILLA_ASSIGN(Tensor part, Cut(x, i, 1, element));
+    list.Push(std::move(part));
+  }
   return Tensors{Tensor::OfList(std::move(list))};
 }
 
@@ -200,7 +219,8 @@ Result<Tensors> ListScatter(const ListScatterAttrs& attrs, const NodeView&,
   Shape element = x.shape();
   element.Erase(0);
   for (size_t i = 0; i < indices.size(); ++i) {
-    ONCILLA_TRY(Put(list, indices[i], attrs.grow, Cut(x, static_cast<int64_t>(i), 1, element)));
+    ONCILLA_ASSIGN(Tensor part, Cut(x, static_cast<int64_t>(i), 1, element));
+    ONCILLA_TRY(Put(list, indices[i], attrs.grow, std::move(part)));
   }
   return Tensors{Tensor::OfList(std::move(list))};
 }
@@ -316,11 +336,8 @@ Result<Tensor> CutAlong(const Tensor& x, int axis, int64_t begin, int64_t count)
     return Tensor::Strings(std::move(shape), std::move(strings));
   }
   ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({x.dtype(), std::move(shape)}));
-  const auto each = static_cast<size_t>(BytesOf(x.dtype()));
-  const size_t size = static_cast<size_t>(count * row) * each;
-  for (int64_t i = 0; size > 0 && i < before; ++i) {
-    std::memcpy(out.mutable_bytes().data() + static_cast<size_t>(i) * size,
-                x.bytes().data() + static_cast<size_t>(i * step + begin * row) * each, size);
+  for (int64_t i = 0; i < before; ++i) {
+    CopyElements(x, i * step + begin * row, count * row, out, i * count * row);
   }
   return out;
 }
@@ -494,24 +511,24 @@ Result<Tensors> ListResize(const NoAttrs&, const NodeView&, std::span<const Tens
   return Tensors{Tensor::OfList(std::move(list))};
 }
 
+// Lists hold elements of every type in their stored form.
+template <auto F>
+constexpr KernelRow ListRow(std::string_view op) {
+  KernelRow row = HostRow<F>(op, kStorable);
+  row.stored = true;
+  return row;
+}
+
 const KernelRow kRows[] = {
-    HostRow<ListConcat>("ListConcat", kStorable),
-    HostRow<ListErase>("ListErase", kStorable),
-    HostRow<ListExtend>("ListExtend", kStorable),
-    HostRow<ListFromTensor>("ListFromTensor", kStorable),
-    HostRow<ListGather>("ListGather", kStorable),
-    HostRow<ListGet>("ListGet", kStorable),
-    HostRow<ListInsert>("ListInsert", kStorable),
-    HostRow<ListJoin>("ListJoin", kStorable),
-    HostRow<ListLength>("ListLength", kStorable),
-    HostRow<ListPop>("ListPop", kStorable),
-    HostRow<ListPush>("ListPush", kStorable),
-    HostRow<ListReserve>("ListReserve", kStorable),
-    HostRow<ListResize>("ListResize", kStorable),
-    HostRow<ListScatter>("ListScatter", kStorable),
-    HostRow<ListSet>("ListSet", kStorable),
-    HostRow<ListSplit>("ListSplit", kStorable),
-    HostRow<ListStack>("ListStack", kStorable),
+    ListRow<ListConcat>("ListConcat"), ListRow<ListErase>("ListErase"),
+    ListRow<ListExtend>("ListExtend"), ListRow<ListFromTensor>("ListFromTensor"),
+    ListRow<ListGather>("ListGather"), ListRow<ListGet>("ListGet"),
+    ListRow<ListInsert>("ListInsert"), ListRow<ListJoin>("ListJoin"),
+    ListRow<ListLength>("ListLength"), ListRow<ListPop>("ListPop"),
+    ListRow<ListPush>("ListPush"),     ListRow<ListReserve>("ListReserve"),
+    ListRow<ListResize>("ListResize"), ListRow<ListScatter>("ListScatter"),
+    ListRow<ListSet>("ListSet"),       ListRow<ListSplit>("ListSplit"),
+    ListRow<ListStack>("ListStack"),
 };
 
 }  // namespace

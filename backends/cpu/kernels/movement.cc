@@ -170,7 +170,7 @@ Status Bitcast(const BitcastAttrs&, const Args& args) {
 constexpr DTypeSet kComplex = Set(DType::kC64) | Set(DType::kC128);
 
 const KernelRow kRows[] = {
-    Row<Bitcast>("Bitcast", kNumbers | kSmallFloats | kComplex),
+    Row<Bitcast>("Bitcast", kNumbers | kSmall | kComplex),
     MoveRow<WholeMoves>("Reshape"),
     MoveRow<WholeMoves>("Squeeze"),
     MoveRow<WholeMoves>("Unsqueeze"),

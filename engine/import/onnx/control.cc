@@ -266,6 +266,7 @@ Result<Values> OnnxSubgraphs::Lower(const OnnxGraph& graph, OnnxTarget& target,
 bool IsOnnxControl(const OnnxNode& node) {
   const std::string_view op = node.op;
   if (node.domain == "ai.onnx.preview") return op == "FlexAttention" && node.has_subgraph();
+  if (node.domain == "ai.onnx.preview.training") return op == "Gradient";
   if (node.domain == "com.microsoft") return op == "AttnLSTM";
   if (!node.domain.empty()) return false;
   return op == "If" || op == "Loop" || op == "Scan" || op == "SequenceMap";
@@ -286,6 +287,8 @@ Result<Values> LowerOnnxControl(OnnxBuilder& builder, const OnnxNode& node, int6
     outputs = LowerOnnxLoop(builder, node, lowering);
   } else if (node.op == "AttnLSTM") {
     outputs = LowerOnnxAttnLstm(builder, node, lowering);
+  } else if (node.op == "Gradient") {
+    outputs = LowerOnnxGradient(builder, lowering);
   } else if (node.op == "FlexAttention") {
     outputs = LowerOnnxFlexAttention(builder, lowering);
   } else if (node.op == "Scan") {

@@ -6,14 +6,16 @@
 
 namespace oncilla {
 
-// If, Loop, Scan and SequenceMap of ai.onnx, FlexAttention of ai.onnx.preview with graphs, and
-// AttnLSTM of com.microsoft, which is a loop here.
+// If, Loop, Scan and SequenceMap of ai.onnx, FlexAttention of ai.onnx.preview with graphs, Gradient
+// of ai.onnx.preview.training, which reads the graph around it, and AttnLSTM of com.microsoft,
+// which is a loop here.
 bool IsOnnxControl(const OnnxNode& node);
 
 // Lowers such a node in the builder's scope. Absent `inputs` are kNoValue.
 Result<Values> LowerOnnxControl(OnnxBuilder& builder, const OnnxNode& node, int64_t version,
                                 Values inputs);
 
+Result<Values> LowerOnnxGradient(OnnxBuilder& builder, OnnxLowering& b);
 Result<Values> LowerOnnxFlexAttention(OnnxBuilder& builder, OnnxLowering& b);
 Result<Values> LowerOnnxAttnLstm(OnnxBuilder& builder, const OnnxNode& node, OnnxLowering& b);
 

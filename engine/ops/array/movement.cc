@@ -154,6 +154,10 @@ Result<Facts> InferBitcast(const BitcastAttrs& attrs, std::span<const Fact> in) 
   auto plain = [](DType t) {
     return IsNumber(t) || IsComplex(t) || (IsSmallFloat(t) && !IsPacked(t));
   };
+  // Elements that share bytes are read as others of as many bits, never as whole bytes.
+  if (IsPacked(in[0].dtype) && IsPacked(attrs.to) && BitsOf(in[0].dtype) == BitsOf(attrs.to)) {
+    return Facts{Fact::Of(attrs.to, in[0].shape)};
+  }
   if (!plain(in[0].dtype) || !plain(attrs.to)) {
     return InvalidArgument("the bytes of ", in[0].dtype, " as ", attrs.to);
   }

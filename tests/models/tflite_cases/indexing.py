@@ -40,6 +40,24 @@ case("matrix_diag", "MATRIX_DIAG", [random("d", [2, 3])], Out(), options("Matrix
 case("matrix_set_diag", "MATRIX_SET_DIAG", [random("m", [2, 3, 4]), random("d", [2, 3])], Out(), options("MatrixSetDiagOptions"))
 case("broadcast_args", "BROADCAST_ARGS", [np.array([3, 1], np.int32), np.array([2, 1, 4], np.int32)], Out(np.int32))
 
+# Integers that represent real numbers are moved and selected as they are.
+for kind in (np.int8, np.uint8):
+    q, name = (0.25, 5), np.dtype(kind).name
+    some = lambda seed, shape: Fed(random(seed, shape, 0 if kind == np.uint8 else -100, 100, kind), q)
+    case(f"one_hot_{name}", "ONE_HOT", [np.array([0, 2, -1], np.int32), Given(np.int32(3)), Given(kind(9), q), Given(kind(5), q)],
+         Out(kind, q=q), options("OneHotOptions", axis=-1))
+    case(f"scatter_nd_{name}", "SCATTER_ND", [Given(np.array([[2], [1], [2], [2]], np.int32)), some("u", [4, 3]), i32(4, 3)],
+         Out(kind, q=q), options("ScatterNdOptions"))
+    case(f"unique_{name}", "UNIQUE", [Fed(np.array([3, 1, 3, 7, 1], kind), q)], [Out(kind, q=q), Out(np.int32)],
+         options("UniqueOptions", idxOutType=2))
+    case(f"matrix_diag_{name}", "MATRIX_DIAG", [some("d", [2, 3])], Out(kind, q=q), options("MatrixDiagOptions"))
+    case(f"matrix_set_diag_{name}", "MATRIX_SET_DIAG", [some("m", [2, 3, 4]), some("d", [2, 3])], Out(kind, q=q),
+         options("MatrixSetDiagOptions"))
+    case(f"sparse_to_dense_{name}", "SPARSE_TO_DENSE", [np.array([[0, 1], [2, 3]], np.int32), i32(3, 4), Fed(np.array([7, 6], kind), q),
+                                                        Fed(kind(5), q)], Out(kind, q=q), options("SparseToDenseOptions"))
+    case(f"where_{name}", "WHERE", [Fed(np.array([0, 1, 5, 3], kind), q)], Out(np.int64), options("WhereOptions"))
+    case(f"bitcast_{name}", "BITCAST", [some("b", [3, 2])], Out(np.int8 if kind == np.uint8 else np.uint8), options("BitcastOptions"))
+
 for op in ("SUM", "MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"):
     case(op.lower(), op, [x, i32(1, -1)], Out(), options("ReducerOptions", keepDims=False))
     case(op.lower() + "_keep", op, [x, i32(0)], Out(), options("ReducerOptions", keepDims=True))

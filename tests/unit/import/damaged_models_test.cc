@@ -1,13 +1,15 @@
-// Three real models whose files are truncated at every kibibyte and have one byte of 2,000 changed:
-// each must give a clear error or a valid graph, which runs or fails without a crash and with
-// bounded memory. The work is done in a child with a limit on its address space, which reports its
-// progress through shared memory.
+// Three SavedModels and three TFLite models whose files are truncated at every kibibyte and have
+// one byte changed 2,000 times: each must give a clear error or a valid graph, which runs or fails
+// without a crash, in bounded time and with bounded memory. The work is done in a child with a
+// limit on its address space, which reports its progress through shared memory.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -30,8 +32,9 @@ constexpr uint64_t kMemoryBytes = uint64_t{1} << 30;
 
 struct Progress {
   char file[64];
-  int64_t damage;  // the new size, or the offset of the byte
-  int64_t errors, graphs, runs;
+  int64_t damage;                         // the new size, or the offset of the byte
+  int64_t errors, graphs, runs, results;  // those of the runs that did not fail
+  double slowest;                         // run, in seconds
   char problem[512];
 };
 
@@ -66,7 +69,10 @@ void Run(const std::string& path, Progress& progress) {
     request.feeds.emplace_back(input.name, *std::move(feed));
   }
   ++progress.runs;
-  (void)(*model)->Run(request);
+  const auto start = std::chrono::steady_clock::now();
+  progress.results += (*model)->Run(request).ok() ? 1 : 0;
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  progress.slowest = std::max(progress.slowest, taken.count());
   (void)(*model)->Unload();
 }
 
@@ -97,7 +103,12 @@ bool Import(const std::string& path, Progress& progress) {
 
 class Damage {
  public:
-  Damage(const std::string& folder, Progress& progress) : folder_(folder), progress_(progress) {}
+  // The model is the folder, or a file of it. One in so many of its graphs is run.
+  Damage(const std::string& folder, const std::string& file, int64_t run_one_in, Progress& progress)
+      : folder_(folder),
+        model_(file.empty() ? folder : folder + "/" + file),
+        run_one_in_(run_one_in),
+        progress_(progress) {}
 
   // Truncates `file` to every multiple of `step`, the largest first; then restores it.
   bool Cut(const std::string& file, int64_t step) {
@@ -158,46 +169,68 @@ class Damage {
     std::snprintf(progress_.file, sizeof(progress_.file), "%s", file.c_str());
     progress_.damage = damage;
     const int64_t graphs = progress_.graphs;
-    if (!Import(folder_, progress_)) return false;
-    if (progress_.graphs > graphs && progress_.graphs % 40 == 0) Run(folder_, progress_);
+    if (!Import(model_, progress_)) return false;
+    if (progress_.graphs > graphs && progress_.graphs % run_one_in_ == 0) Run(model_, progress_);
     return true;
   }
 
-  const std::string folder_;
+  const std::string folder_, model_;
+  const int64_t run_one_in_;
   Progress& progress_;
   uint32_t random_ = 20260704;
 };
 
-// Copies the model, and runs `work` on the copy in a child.
+// Copies the files, and runs `work` on the copy in a child. What it counted is returned.
 template <class Work>
-void InChild(const std::string& model, Work&& work) {
+Progress InChild(const std::string& files, const std::string& model, int64_t run_one_in,
+                 Work&& work) {
   const testing::TemporaryFolder folder;
   std::filesystem::copy(
-      std::string(ONCILLA_SOURCE_DIR) + "/testdata/" + model, folder.path(),
+      std::string(ONCILLA_SOURCE_DIR) + "/testdata/" + files, folder.path(),
       std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
   void* shared =
       mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(shared, MAP_FAILED);
+  if (shared == MAP_FAILED) {
+    ADD_FAILURE() << "no memory to share";
+    return {};
+  }
   auto* progress = new (shared) Progress{};
   const pid_t child = fork();
-  ASSERT_GE(child, 0);
   if (child == 0) {
     LimitMemory();
-    Damage damage(folder.path(), *progress);
+    Damage damage(folder.path(), model, run_one_in, *progress);
     _exit(work(damage) ? 0 : 1);
   }
   int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
-      << model << "/" << progress->file << " damaged at " << progress->damage << ": "
+      << files << "/" << progress->file << " damaged at " << progress->damage << ": "
       << (WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : progress->problem);
-  EXPECT_GT(progress->errors, 1000 / kOneIn);
-  EXPECT_GT(progress->graphs, 1000 / kOneIn);
-  EXPECT_GT(progress->runs, 20 / kOneIn);
-  std::printf("%s: %ld errors, %ld graphs, %ld runs\n", model.c_str(),
-              static_cast<long>(progress->errors), static_cast<long>(progress->graphs),
-              static_cast<long>(progress->runs));
+  const Progress counted = *progress;
+  std::printf("%s: %ld errors, %ld graphs, %ld runs of at most %.1f s, %ld with results\n",
+              files.c_str(), static_cast<long>(counted.errors), static_cast<long>(counted.graphs),
+              static_cast<long>(counted.runs), counted.slowest, static_cast<long>(counted.results));
   munmap(shared, sizeof(Progress));
+  return counted;
+}
+
+template <class Work>
+void DamageSavedModel(const std::string& model, Work&& work) {
+  const Progress counted = InChild(model, "", /*run_one_in=*/40, work);
+  EXPECT_GT(counted.errors, 1000 / kOneIn);
+  EXPECT_GT(counted.graphs, 1000 / kOneIn);
+  EXPECT_GT(counted.runs, 20 / kOneIn);
+}
+
+// Every graph that comes out of a damaged TFLite file is also run.
+void DamageTflite(const std::string& file) {
+  const Progress counted = InChild("tflite/" + file, file, /*run_one_in=*/1, [&](Damage& damage) {
+    return damage.Cut(file, 1024) && damage.Flip(file, 2000);
+  });
+  EXPECT_GT(counted.errors, 100 / kOneIn);
+  EXPECT_GT(counted.results, 500 / kOneIn);
+  // What the time limit of a run is, and room for a busy machine.
+  EXPECT_LT(counted.slowest, kSanitized ? 60 : 10);
 }
 
 constexpr const char* kIndex = "variables/variables.index";
@@ -205,7 +238,7 @@ constexpr const char* kPrefix = "variables/variables";
 constexpr const char* kData = "variables/variables.data-00000-of-00001";
 
 TEST(DamagedModels, TheQuickstart) {
-  InChild("quickstart/efficientnet_lite0", [](Damage& damage) {
+  DamageSavedModel("quickstart/efficientnet_lite0", [](Damage& damage) {
     return damage.Cut("saved_model.pb", 1024) && damage.Cut(kIndex, 1024) &&
            damage.Cut(kData, 256 << 10) && damage.CutShard(kPrefix, kData) &&
            damage.Flip("saved_model.pb", 1500) && damage.Flip(kIndex, 400) &&
@@ -214,7 +247,7 @@ TEST(DamagedModels, TheQuickstart) {
 }
 
 TEST(DamagedModels, AConvolutionalNet) {
-  InChild("tensorflow/models/convnet", [](Damage& damage) {
+  DamageSavedModel("tensorflow/models/convnet", [](Damage& damage) {
     return damage.Cut("saved_model.pb", 1024) && damage.Cut(kIndex, 16) && damage.Cut(kData, 64) &&
            damage.Flip("saved_model.pb", 1500) && damage.Flip(kIndex, 400) &&
            damage.Flip(kData, 100);
@@ -222,12 +255,16 @@ TEST(DamagedModels, AConvolutionalNet) {
 }
 
 TEST(DamagedModels, RecurrentLayersWithLoops) {
-  InChild("tensorflow/runs/recurrent/model", [](Damage& damage) {
+  DamageSavedModel("tensorflow/runs/recurrent/model", [](Damage& damage) {
     return damage.Cut("saved_model.pb", 1024) && damage.Cut(kIndex, 16) && damage.Cut(kData, 64) &&
            damage.Flip("saved_model.pb", 1500) && damage.Flip(kIndex, 400) &&
            damage.Flip(kData, 100);
   });
 }
+
+TEST(DamagedModels, AnLstmInTflite) { DamageTflite("model_lstm.tflite"); }
+TEST(DamagedModels, BytesInTflite) { DamageTflite("model_int8.tflite"); }
+TEST(DamagedModels, ALoopInTflite) { DamageTflite("model_loop.tflite"); }
 
 }  // namespace
 }  // namespace oncilla

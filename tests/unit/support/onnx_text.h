@@ -110,7 +110,9 @@ class OnnxGraphText {
   }
   // A float tensor of a rank that the file does not state.
   OnnxGraphText& Unranked(const std::string& name) { return UnrankedInfo(11, name); }
-  OnnxGraphText& UnrankedOutput(const std::string& name) { return UnrankedInfo(12, name); }
+  OnnxGraphText& UnrankedOutput(const std::string& name, int type = 1) {
+    return UnrankedInfo(12, name, type);
+  }
   // The type of a tensor between nodes.
   OnnxGraphText& Between(const std::string& name, const std::vector<OnnxDimText>& shape,
                          int type = 1) {
@@ -208,12 +210,12 @@ class OnnxGraphText {
     TensorType(type_proto, shape, type);
     return *this;
   }
-  OnnxGraphText& UnrankedInfo(int field, const std::string& name) {
+  OnnxGraphText& UnrankedInfo(int field, const std::string& name, int type = 1) {
     protozero::pbf_writer info(writer_, static_cast<protozero::pbf_tag_type>(field));
     info.add_string(1, name);
     protozero::pbf_writer type_proto(info, 2);
     protozero::pbf_writer tensor(type_proto, 1);
-    tensor.add_int32(1, 1);
+    tensor.add_int32(1, type);
     return *this;
   }
   OnnxGraphText& SequenceInfo(int field, const std::string& name,

@@ -11,6 +11,9 @@ Result<ValueId> Part(OnnxLowering& b, ValueId x, int64_t begin, int64_t end, int
                name);
 }
 
+// The type in which numbers of this one are multiplied and added.
+DType WideOf(DType type) { return IsFloat(type) && BitsOf(type) == 16 ? DType::kF32 : type; }
+
 }  // namespace
 
 Result<ValueId> AddRotation(OnnxLowering& b, ValueId x, ValueId cosine, ValueId sine,
@@ -21,8 +24,15 @@ Result<ValueId> AddRotation(OnnxLowering& b, ValueId x, ValueId cosine, ValueId 
     return InvalidArgument("rotary_embedding_dim is ", turned, " of ", size);
   }
   const int64_t half = turned / 2, step = interleaved ? 2 : 1;
-  ONCILLA_ASSIGN(const ValueId first, Part(b, x, 0, interleaved ? turned : half, step, "first"));
-  ONCILLA_ASSIGN(const ValueId second, Part(b, x, interleaved ? 1 : half, turned, step, "second"));
+  ONCILLA_ASSIGN(ValueId first, Part(b, x, 0, interleaved ? turned : half, step, "first"));
+  ONCILLA_ASSIGN(ValueId second, Part(b, x, interleaved ? 1 : half, turned, step, "second"));
+  // Differences of products are far less exact than the products where these nearly cancel, so
+  // numbers of 16 bits are rounded once, at the end, as ONNX Runtime does.
+  const DType type = b.fact(x).dtype, wide = WideOf(type);
+  ONCILLA_ASSIGN(first, b.Cast(first, wide, "first_wide"));
+  ONCILLA_ASSIGN(second, b.Cast(second, wide, "second_wide"));
+  ONCILLA_ASSIGN(cosine, b.Cast(cosine, wide, "cosine_wide"));
+  ONCILLA_ASSIGN(sine, b.Cast(sine, wide, "sine_wide"));
   const auto product = [&](ValueId part, ValueId wave, const char* name) {
     return b.Add("Mul", {}, {part, wave}, name);
   };
@@ -32,6 +42,8 @@ Result<ValueId> AddRotation(OnnxLowering& b, ValueId x, ValueId cosine, ValueId 
   ONCILLA_ASSIGN(const ValueId e, product(second, cosine, "second_cosine"));
   ONCILLA_ASSIGN(ValueId real, b.Add("Sub", {}, {a, c}, "real"));
   ONCILLA_ASSIGN(ValueId imaginary, b.Add("Add", {}, {d, e}, "imaginary"));
+  ONCILLA_ASSIGN(real, b.Cast(real, type, "real_narrow"));
+  ONCILLA_ASSIGN(imaginary, b.Cast(imaginary, type, "imaginary_narrow"));
   Values parts = {real, imaginary};
   if (interleaved) {
     for (ValueId& part : parts) {
@@ -189,7 +201,9 @@ Result<Values> LowerMultimodalRotary(OnnxLowering& b) {
       ONCILLA_ASSIGN(waves[i], b.Add("Where", {}, {mask, own, waves[i]}, name + "_chosen"));
     }
     if (scale != 1) {
-      ONCILLA_ASSIGN(const ValueId factor, b.Scalar(b.fact(table).dtype, double{scale}));
+      const DType wide = WideOf(b.fact(table).dtype);
+      ONCILLA_ASSIGN(waves[i], b.Cast(waves[i], wide, StrCat(kWaveAt[i], "_wide")));
+      ONCILLA_ASSIGN(const ValueId factor, b.Scalar(wide, double{scale}));
       ONCILLA_ASSIGN(waves[i], b.Add("Mul", {}, {waves[i], factor}, StrCat(kWaveAt[i], "_scaled")));
     }
   }

@@ -91,7 +91,7 @@ constexpr auto kMoved = TfliteQuantised::kMoved, kTaken = TfliteQuantised::kTake
 constexpr TfliteOpRow kRows[] = {
     // One input.
     {"ABS", 1, Options::kNone, "Abs", nullptr, kTaken, LowerQuantisedAbs},
-    {"BITCAST", 1, Options::kNone, "", LowerBitcast},
+    {"BITCAST", 1, Options::kNone, "", LowerBitcast, kMoved},
     {"CAST", 1, Options::kCast, "", LowerCast},
     {"CEIL", 1, Options::kNone, "Ceil"},
     {"COS", 1, Options::kNone, "Cos"},

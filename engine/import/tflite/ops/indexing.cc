@@ -59,7 +59,9 @@ Result<Values> LowerGatherNd(TfliteLowering& b) {
   return One(b.Add(GatherNDAttrs{.negative_indices = false}, {b.in(0), b.in(1)}));
 }
 
-// Inputs: indices, updates, shape. Updates at the same position are added.
+// Inputs: indices, updates, shape. Updates at the same position are added. In LiteRT the integers
+// of quantised tensors are added as they are, and the rest is the integer zero, whatever number
+// that represents.
 Result<Values> LowerScatterNd(TfliteLowering& b) {
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.dtype(1), 0));
   ONCILLA_ASSIGN(const ValueId zeros, b.Add("Fill", {}, {b.in(2), zero}, "zeros"));
@@ -72,6 +74,7 @@ Result<Values> LowerOneHot(TfliteLowering& b) {
   return LowerOneHotRows(b, axis);
 }
 
+// Of quantised tensors too, LiteRT asks whether the integer is zero.
 Result<Values> LowerWhere(TfliteLowering& b) { return LowerPlaces(b); }
 
 // Unique elements in order of first appearance.
@@ -114,6 +117,7 @@ Result<Values> LowerBucketize(TfliteLowering& b) {
   return One(b.Add(SearchSortedAttrs{.right = true, .to = DType::kI32}, {sorted, b.in(0)}));
 }
 
+// The integer zero lies beside the diagonal of quantised tensors too, as in LiteRT.
 Result<Values> LowerMatrixDiag(TfliteLowering& b) {
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.dtype(), 0));
   return One(b.Add("MatrixDiag", {}, {b.in(0), b.Ints({0}), b.Ints({-1}), b.Ints({-1}), zero}));
@@ -133,21 +137,21 @@ constexpr TfliteOpRow kRows[] = {
     {"FILL", 2, Options::kNone, "Fill", nullptr, kMoved},
     {"GATHER", 2, Options::kGather, "", LowerGather, kMoved},
     {"GATHER_ND", 2, Options::kNone, "", LowerGatherNd, kMoved},
-    {"MATRIX_DIAG", 1, Options::kNone, "", LowerMatrixDiag},
-    {"MATRIX_SET_DIAG", 2, Options::kNone, "", LowerSetDiag},
-    {"ONE_HOT", 4, Options::kOneHot, "", LowerOneHot},
+    {"MATRIX_DIAG", 1, Options::kNone, "", LowerMatrixDiag, kMoved},
+    {"MATRIX_SET_DIAG", 2, Options::kNone, "", LowerSetDiag, kMoved},
+    {"ONE_HOT", 4, Options::kOneHot, "", LowerOneHot, kMoved},
     {"RANGE", 3, Options::kNone, "Range"},
     {"RANK", 1, Options::kNone, "", LowerRank, TfliteQuantised::kTaken},
-    {"SCATTER_ND", 3, Options::kNone, "", LowerScatterNd},
+    {"SCATTER_ND", 3, Options::kNone, "", LowerScatterNd, kMoved},
     {"SEGMENT_SUM", 2, Options::kNone, "", LowerSegmentSum},
     {"SHAPE", 1, Options::kShape, "", LowerShape, TfliteQuantised::kTaken},
-    {"SPARSE_TO_DENSE", 4, Options::kSparseToDense, "", LowerSparseToDense},
-    {"UNIQUE", 1, Options::kUnique, "", LowerUnique},
+    {"SPARSE_TO_DENSE", 4, Options::kSparseToDense, "", LowerSparseToDense, kMoved},
+    {"UNIQUE", 1, Options::kUnique, "", LowerUnique, kMoved},
     {"UNSORTED_SEGMENT_MAX", 3, Options::kNone, "", LowerUnsorted<kMax>},
     {"UNSORTED_SEGMENT_MIN", 3, Options::kNone, "", LowerUnsorted<kMin>},
     {"UNSORTED_SEGMENT_PROD", 3, Options::kNone, "", LowerUnsorted<kProd>},
     {"UNSORTED_SEGMENT_SUM", 3, Options::kNone, "", LowerUnsorted<kSum>},
-    {"WHERE", 1, Options::kNone, "", LowerWhere},
+    {"WHERE", 1, Options::kNone, "", LowerWhere, kMoved},
 };
 
 }  // namespace
