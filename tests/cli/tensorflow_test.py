@@ -203,9 +203,9 @@ class Defaults(CliTest):
         self.close(value("z", "--input", f"x={x}"), (4, 5))
         self.close(value("z", "--input", f"x={x}", "--input", f"p:0={x}"), (0, 0))
         self.fails(2, "run", model, "--input", f"p={x}", says=["input 'x:0'", "has no value"])
-        # Converted, it is an input if it is chosen as one.
-        for chosen, inputs in (("x", {"x:0"}), ("x,p", {"x:0", "p:0"})):
-            self.ok("convert", model, "-o", "m.oncilla", "--inputs", chosen, "--shape", "p=2")
+        # Converted, it is an input like others, unless it is left out.
+        for chosen, inputs in ((("--inputs", "x"), {"x:0"}), (("--inputs", "x,p"), {"x:0", "p:0"}), ((), {"x:0", "p:0"})):
+            self.ok("convert", model, "-o", "m.oncilla", *chosen, "--shape", "p=2")
             signature = self.document("inspect", self.ok("inspect", "m.oncilla", "--json"))["signatures"][0]
             self.assertEqual({i["name"] for i in signature["inputs"]}, inputs)
 
