@@ -18,7 +18,7 @@ struct TypeAttrs {
   std::string_view second;  // names the type of the last input
   bool counted = false;     // takes a list, whose length is attribute N
 };
-constexpr std::array<TypeAttrs, 27> kTypeAttrs = {{
+constexpr std::array<TypeAttrs, 28> kTypeAttrs = {{
     {"AddN", "T", "", true},
     {"ArgMax", "T", "Tidx"},
     {"ArgMin", "T", "Tidx"},
@@ -33,6 +33,7 @@ constexpr std::array<TypeAttrs, 27> kTypeAttrs = {{
     {"NoOp", "", ""},
     {"Pack", "T", "", true},
     {"Pad", "T", "Tpaddings"},
+    {"PlaceholderWithDefault", "dtype", ""},
     {"Prod", "T", "Tidx"},
     {"Range", "Tidx", ""},
     {"Reshape", "T", "Tshape"},

@@ -27,6 +27,8 @@ struct TensorInfo {
   DType dtype = DType::kInvalid;
   PartialShape shape = {};
   Kind kind = Kind::kTensor;
+  // Whether a run that does not feed it takes a value from the file, as far as the signature says.
+  bool has_default = false;
 };
 
 // Its type in messages and listings: f32[batch,3], sequence<f32[...]>.
@@ -48,6 +50,7 @@ struct Signature {
 struct ImportRequest {
   std::string signature;                  // empty: the default one
   std::vector<std::string> feeds;         // empty: the signature's inputs that the fetches need
+                                          // and that have no default
   std::vector<std::string> fetches;       // empty: the signature's outputs, or none with targets
   std::vector<std::string> targets = {};  // nodes to run for their effects
   // What is known of each feed, in their order, or empty: the graph need not accept other feeds.

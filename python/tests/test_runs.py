@@ -62,6 +62,21 @@ def test_several_inputs_are_given_by_name():
         assert model.run({"c:0": np.float32(3)}, outputs="c:0")["c:0"] == 3  # any tensor can be fed
 
 
+def test_an_input_that_is_not_fed_takes_its_default():
+    graph = oncilla.Graph()
+    half = graph.op("PlaceholderWithDefault", graph.constant([0.5, 1.0], "float32"), name="p", dtype="float32",
+                    shape=oncilla.Graph.shape([None]))
+    graph.op("Neg", half, name="y")
+    graph.op("Add", "y:0", graph.placeholder("float32", [2], name="x"), name="z")
+    with oncilla.load(graph, device="cpu") as model:
+        assert model.run({}, outputs="y:0")["y:0"].tolist() == [-0.5, -1]
+        assert model.run({"p:0": [2.0]}, outputs="y:0")["y:0"].tolist() == [-2]
+        assert model.run({"x:0": [1.0, 1.0]}, outputs="z:0")["z:0"].tolist() == [0.5, 0]
+        assert model.run({"x:0": [1.0, 1.0], "p:0": [1.0, 2.0]}, outputs="z:0")["z:0"].tolist() == [0, -1]
+        with pytest.raises(oncilla.InvalidArgumentError, match="must feed a value for placeholder tensor 'x'"):
+            model.run({"p:0": [2.0]}, outputs="z:0")
+
+
 def test_results_are_copied_and_sent_to_other_processes(net, grey):
     result = net(image=grey)
     for other in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):

@@ -338,12 +338,12 @@ class BadModels(CliTest):
 
     def test_unsupported_ops_are_all_listed(self):
         nodes = [g.placeholder("x", g.FLOAT, [2])]
-        for op in ("EncodeProto", "MadeUpOp", "StatelessParameterizedTruncatedNormal"):
+        for op in ("EncodeProto", "MadeUpOp", "RngReadAndSkip"):
             nodes.append(g.node(f"n_{op}", op, ["x"]))
         path = self.write("u.pb", g.graph(*nodes))
         out = self.run_cli("run", path, "--random")
         self.assertEqual(out.returncode, 4, out.stderr)
-        for text in ("EncodeProto", "MadeUpOp", "StatelessParameterizedTruncatedNormal", "n_MadeUpOp"):
+        for text in ("EncodeProto", "MadeUpOp", "RngReadAndSkip", "n_MadeUpOp"):
             self.assertIn(text, out.stderr)
         self.assertRegex(out.stderr.splitlines()[-1], r"^oncilla run: error: ")
         self.assertEqual(self.run_cli("inspect", path).returncode, 4)

@@ -185,6 +185,31 @@ class InnerTensors(CliTest):
         self.fails(2, "run", graph, "--input", f"nope={y}", says=["there is no input 'nope'"])
 
 
+class Defaults(CliTest):
+    def test_an_input_that_is_not_given(self):
+        model = self.write("d.pb", g.graph(
+            g.const("c", g.FLOAT, [2], g.floats(1, 2)),
+            g.node("p", "PlaceholderWithDefault", ["c"], g.type_attr("dtype", g.FLOAT)),
+            g.node("y", "Neg", ["p"], g.type_attr("T", g.FLOAT)), g.placeholder("x", g.FLOAT, [2]),
+            g.node("z", "AddV2", ["y", "x"], g.type_attr("T", g.FLOAT))))
+        x = self.write("x.npy", g.npy("<f4", (2,), g.floats(5, 7)))
+
+        def value(name, *flags):
+            self.ok("run", model, "--output", f"{name}:0", "--output-dir", "out", *flags)
+            return g.read_npy(self.dir / f"out/{name}%3A0.npy")[2]
+        self.close(value("y"), (-1, -2))
+        self.close(value("y", "--random"), (-1, -2))
+        self.close(value("y", "--input", f"p={x}"), (-5, -7))
+        self.close(value("z", "--input", f"x={x}"), (4, 5))
+        self.close(value("z", "--input", f"x={x}", "--input", f"p:0={x}"), (0, 0))
+        self.fails(2, "run", model, "--input", f"p={x}", says=["input 'x:0'", "has no value"])
+        # Converted, it is an input like others, unless it is left out.
+        for chosen, inputs in ((("--inputs", "x"), {"x:0"}), (("--inputs", "x,p"), {"x:0", "p:0"}), ((), {"x:0", "p:0"})):
+            self.ok("convert", model, "-o", "m.oncilla", *chosen, "--shape", "p=2")
+            signature = self.document("inspect", self.ok("inspect", "m.oncilla", "--json"))["signatures"][0]
+            self.assertEqual({i["name"] for i in signature["inputs"]}, inputs)
+
+
 class StoredDevices(CliTest):
     def test_modes(self):
         t = g.type_attr("T", g.FLOAT)

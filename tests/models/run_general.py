@@ -114,6 +114,22 @@ def merges():
     record1("merges", build, [{"x": f32(3), "p": B(i & 1), "q": B(i & 2), "n": np.int32(i + i // 3 * 2)} for i in range(4)])
 
 
+def merges_apart():
+    """Sides that differ in more than one predicate: a Switch behind another, and predicates that exclude each other without being the same."""
+    def build():
+        x, p, q = placeholder("x", [None]), placeholder("p", [], tf.bool), placeholder("q", [], tf.bool)
+        f, t = raw.Switch(data=x, pred=p)
+        low, high = raw.Switch(data=x * 7.0, pred=q)
+        a, a_at = raw.Merge(inputs=[t + 1.0, raw.Switch(data=low, pred=p)[0] * 3.0, raw.Switch(data=high - 1.0, pred=p)[0] * 5.0])
+        either, both = tf.logical_or(p, q), tf.logical_and(p, q)
+        b, b_at = raw.Merge(inputs=[raw.Switch(data=tf.exp(low), pred=either)[0] + 2.0, raw.Switch(data=x, pred=either)[1]])
+        c, c_at = raw.Merge(inputs=[raw.Switch(data=x, pred=both)[1] * 2.0, raw.Switch(data=x - 1.0, pred=tf.logical_not(tf.logical_and(p, q)))[1] * 3.0])
+        d = raw.Merge(inputs=[raw.Switch(data=c, pred=p)[0], raw.Switch(data=b * 2.0, pred=p)[1]])[0]
+        e = raw.Merge(inputs=[raw.Switch(data=raw.Switch(data=x, pred=p)[1], pred=p)[1], f])[0]
+        return dict(x=x, p=p, q=q), dict(a=a, a_at=a_at, b=b, b_at=b_at, c=c, c_at=c_at, d=d, e=e)
+    record1("merges_apart", build, [{"x": f32(3), "p": B(i & 1), "q": B(i & 2)} for i in range(4)])
+
+
 def unranked():
     """Placeholders without a shape, one with a default that is not fed, results of branches of different ranks, shapes and axes that are fed."""
     def build():
@@ -226,4 +242,4 @@ def open_ranks():
     record1("open_ranks", build, [{"x": f32(n, m, 4), "y": f32(n, 4, 3), "w": f32(4, 4), "p": B(p), "q": B(q)} for n, m, p, q in ((2, 3, 1, 1), (2, 3, 0, 1), (3, 2, 1, 0), (2, 4, 0, 0), (1, 2, 1, 1))])
 
 
-GENERAL = (deep_branches, loop_branches, sequences, beams, merges, unranked, kinds, complex_border, named_tables, open_ranks)
+GENERAL = (deep_branches, loop_branches, sequences, beams, merges, merges_apart, unranked, kinds, complex_border, named_tables, open_ranks)

@@ -141,7 +141,7 @@ Result<std::vector<std::string>> GivenInputs(const Signature& signature, const I
   ONCILLA_ASSIGN(const auto files, ByName(flags.inputs, signature, "--input"));
   std::vector<std::string> names;
   for (const TensorInfo& info : signature.inputs) {
-    if (flags.random || files.count(info.name)) {
+    if ((flags.random && !info.has_default) || files.count(info.name)) {
       names.push_back(info.name);
     } else if (!flags.input_dir.empty()) {
       const auto index = static_cast<int>(&info - signature.inputs.data());

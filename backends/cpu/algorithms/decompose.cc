@@ -1,6 +1,7 @@
 // Decompositions and functions of matrices: Eigen's Householder QR, divide-and-conquer SVD,
 // symmetric eigensolver, square root and logarithm by Schur form, exponential by Pade
-// approximation, in double except for the eigensolver. No other file includes Eigen's headers.
+// approximation, in double except for the eigensolver. Only this file and decompose_complex.cc
+// include Eigen's headers.
 #define EIGEN_MPL2_ONLY
 #define EIGEN_NO_DEBUG
 #include "backends/cpu/algorithms/decompose.h"

@@ -12,5 +12,6 @@ Status SymmetricEigen(const SymmetricEigenAttrs& attrs, const Args& args);
 Status MatrixSquareRoot(const NoAttrs& attrs, const Args& args);
 Status MatrixExponential(const MatrixExponentialAttrs& attrs, const Args& args);
 Status MatrixLogarithm(const NoAttrs& attrs, const Args& args);
+Status DecomposeComplex(const DecomposeComplexAttrs& attrs, const Args& args);
 
 }  // namespace oncilla::cpu

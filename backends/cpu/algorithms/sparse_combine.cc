@@ -65,14 +65,95 @@ HostVector<Pair> Merge(const Places& a, const Places& b) {
   return out;
 }
 
+// The common shape of two sparse operands.
+Result<IntList> CommonSizes(std::span<const Tensor> in) {
+  IntList sizes = IntsOf(in[2]);
+  const IntList other_sizes = IntsOf(in[5]);
+  if (sizes == other_sizes) return sizes;
+  return InvalidArgument("Operands' shapes do not match: ", sizes.size(), " and ",
+                         other_sizes.size(), " axes or other sizes");
+}
+
+// The index of a pair of entries, or of the one that exists.
+const int64_t* PlaceOf(const Pair& pair, const Places& a, const Places& b) {
+  return pair.a < 0 ? b[static_cast<size_t>(pair.b)] : a[static_cast<size_t>(pair.a)];
+}
+
+// The number of an entry with the index at `wanted`, or -1; `order` sorts the entries.
+int64_t Found(const Places& p, const IntList& order, const int64_t* wanted) {
+  const auto before = [&](int64_t entry, const int64_t* other) {
+    const int64_t* own = p[static_cast<size_t>(entry)];
+    return std::lexicographical_compare(own, own + p.rank, other, other + p.rank);
+  };
+  const auto at = std::lower_bound(order.begin(), order.end(), wanted, before);
+  if (at == order.end()) return -1;
+  return std::equal(wanted, wanted + p.rank, p[static_cast<size_t>(*at)]) ? *at : -1;
+}
+
 }  // namespace
 
-Tensors SparseAdd(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
-  const IntList sizes = IntsOf(in[2]), other_sizes = IntsOf(in[5]);
-  if (sizes != other_sizes) {
-    return InvalidArgument("Operands' shapes do not match: ", sizes.size(), " and ",
-                           other_sizes.size(), " axes or other sizes");
+Tensors SparsePick(const SparsePickAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
+  ONCILLA_ASSIGN(const IntList sizes, CommonSizes(in));
+  ONCILLA_ASSIGN(const Places a, PlacesOf(in[0], sizes, in[1].elements()));
+  ONCILLA_ASSIGN(const Places b, PlacesOf(in[3], sizes, in[4].elements()));
+  const HostVector<Pair> pairs = Merge(a, b);
+  ONCILLA_ASSIGN(Tensor values, Tensor::Allocate({in[1].dtype(), {std::ssize(pairs)}}));
+  IntList at;
+  for (const Pair& pair : pairs) {
+    const int64_t* place = PlaceOf(pair, a, b);
+    at.insert(at.end(), place, place + a.rank);
   }
+  DispatchDType(in[1].dtype(), [&]<class T>(TypeTag<T>) {
+    if constexpr (!std::is_same_v<T, bool>) {
+      using Wide = std::conditional_t<std::is_integral_v<T>, T, double>;
+      const auto x = in[1].As<T>(), y = in[4].As<T>();
+      for (size_t i = 0; i < pairs.size(); ++i) {
+        const T left = pairs[i].a < 0 ? T() : x[static_cast<size_t>(pairs[i].a)];
+        const T right = pairs[i].b < 0 ? T() : y[static_cast<size_t>(pairs[i].b)];
+        const auto l = static_cast<Wide>(left), r = static_cast<Wide>(right);
+        // Not a number wins, as in Max and Min.
+        const bool second = attrs.smaller ? !(l <= r) : !(l >= r);
+        values.MutableAs<T>()[i] = second && l == l ? right : left;
+      }
+    }
+  });
+  return SparseOf(at, std::move(values), sizes);
+}
+
+Tensors SparseLookup(const SparseLookupAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
+  Places entries, wanted;
+  for (const size_t i : {0, 2}) {
+    const Shape& shape = in[i].shape();
+    if (shape.rank() != 2 || shape[1] != in[0].shape()[1]) {
+      return InvalidArgument("indices ", in[0].shape(), ", and wanted ones ", shape);
+    }
+    Places& p = i == 0 ? entries : wanted;
+    p.at = IntsOf(in[i]);
+    p.count = static_cast<size_t>(shape[0]);
+    p.rank = static_cast<size_t>(shape[1]);
+  }
+  if (in[1].elements() != static_cast<int64_t>(entries.count)) {
+    return InvalidArgument("there are ", entries.count, " indices for ", in[1].elements(),
+                           " values");
+  }
+  const IntList order = Ordered(entries);
+  std::vector<bool> used(entries.count);
+  IntList picked;
+  for (size_t i = 0; i < wanted.count; ++i) {
+    picked.push_back(Found(entries, order, wanted[i]));
+    if (picked.back() >= 0) used[static_cast<size_t>(picked.back())] = true;
+  }
+  if (const auto left = std::find(used.begin(), used.end(), false);
+      attrs.complete && left != used.end()) {
+    return InvalidArgument("entry ", left - used.begin(), " of ", used.size(),
+                           " has an index that is not wanted");
+  }
+  ONCILLA_ASSIGN(Tensor out, Pick(in[1], picked, 1, {std::ssize(picked)}));
+  return std::vector<Tensor>{std::move(out)};
+}
+
+Tensors SparseAdd(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  ONCILLA_ASSIGN(const IntList sizes, CommonSizes(in));
   if (in[6].elements() != 1) return InvalidArgument("the threshold must be one element");
   ONCILLA_ASSIGN(const Places a, PlacesOf(in[0], sizes, in[1].elements()));
   ONCILLA_ASSIGN(const Places b, PlacesOf(in[3], sizes, in[4].elements()));
@@ -91,8 +172,7 @@ Tensors SparseAdd(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
         // An entry that exists in one operand only is kept, however small it is.
         if (pairs[i].a >= 0 && pairs[i].b >= 0 && !Reaches(sum, threshold)) continue;
         kept.push_back(static_cast<int64_t>(i));
-        const int64_t* place = pairs[i].a < 0 ? b[static_cast<size_t>(pairs[i].b)]
-                                              : a[static_cast<size_t>(pairs[i].a)];
+        const int64_t* place = PlaceOf(pairs[i], a, b);
         at.insert(at.end(), place, place + a.rank);
       }
     }

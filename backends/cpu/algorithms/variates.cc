@@ -3,13 +3,12 @@
 // fits, so that any part of a result can be computed alone.
 #include "backends/cpu/algorithms/variates.h"
 
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <numbers>
 
 #include "backends/cpu/algorithms/special_math.h"
-#include "backends/cpu/kernels/philox.h"
+#include "backends/cpu/kernels/random_groups.h"
 #include "engine/ops/broadcast.h"
 #include "engine/tensor/dispatch.h"
 
@@ -18,10 +17,6 @@ namespace {
 
 // Generator steps that are reserved per output; less where few are drawn.
 constexpr uint64_t kReserved = 256, kReservedFew = 42;
-
-double UnitDouble(uint32_t x0, uint32_t x1) {
-  return std::bit_cast<double>(uint64_t{x0 & 0xfffffu} << 32 | x1 | uint64_t{1023} << 52) - 1.0;
-}
 
 // Uniform and normal numbers of one generator. A step gives two, of which the second is returned
 // first, as TensorFlow does.
@@ -248,6 +243,7 @@ Status FillTrials(const Args& args) {
 }  // namespace
 
 Status SampleDistribution(const SampleDistributionAttrs& attrs, const Args& args) {
+  if (attrs.distribution == "bounded_normal") return BoundedNormal(args);
   Status status;
   DispatchDType(attrs.to, [&]<class T>(TypeTag<T>) {
     DispatchDType(args.in(3).dtype, [&]<class P>(TypeTag<P>) {

@@ -7,5 +7,7 @@
 namespace oncilla::cpu {
 
 Status SampleDistribution(const SampleDistributionAttrs& attrs, const Args& args);
+// SampleDistribution's bounded_normal (truncated_normal.cc).
+Status BoundedNormal(const Args& args);
 
 }  // namespace oncilla::cpu

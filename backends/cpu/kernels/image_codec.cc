@@ -25,7 +25,9 @@ Result<image::Pixels> Decode(const DecodeImageAttrs& attrs, const std::string& f
   std::transform(name.begin(), name.end(), name.begin(),
                  [](char c) { return static_cast<char>(c + 32); });
   if (format == Format::kGif && attrs.formats.find("gif") == std::string::npos) {
-    return Unsupported("GIF images where frames may make a fourth axis");
+    return Unsupported(
+        "a GIF whose frames would be a fourth axis; set expand_animations to false, or use "
+        "DecodeGif");
   }
   if (attrs.formats.find(name) == std::string::npos) {
     return InvalidArgument("Trying to decode ", image::Name(format),

@@ -371,6 +371,7 @@ const KernelRow kRows[] = {
     Row<MatrixSquareRoot>("MatrixSquareRoot", kFloats),
     Row<MatrixExponential>("MatrixExponential", kFloats),
     Row<MatrixLogarithm>("MatrixLogarithm", kFloats),
+    Row<DecomposeComplex>("DecomposeComplex", kFloats),
 };
 
 }  // namespace

@@ -183,6 +183,39 @@ Status Dilation(const DilationAttrs& attrs, const Args& args) {
   return Status();
 }
 
+// Each thread has channels of its own, so that the sums have one order.
+Status DilationGrad(const DilationGradAttrs& attrs, const Args& args) {
+  PoolWindow window = attrs;
+  const Shape filter = args.in(1).shape;
+  window.kernel.assign(filter.begin(), filter.end() - 1);
+  ONCILLA_ASSIGN(const WindowGeometry g, PoolGeometry(window, args.node));
+  const int64_t channels = g.in_channels, pixels = g.batch * g.out_pixels();
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    using Wide = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+    const T *x = args.In<T>(0), *taps = args.In<T>(1), *dy = args.In<T>(2);
+    T* out = args.Out<T>(0);
+    std::fill_n(out, args.out(0).elements(), T());
+    const int64_t grain = GrainOf(SaturatingMul(g.taps(), pixels), 1);
+    ParallelFor(args.threads, channels, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin * pixels; i < end * pixels; ++i) {
+        const int64_t c = i / pixels, pixel = i % pixels;
+        int64_t place = -1;
+        T most = Least<T>();
+        ForTaps(g, pixel, [&](int64_t at, int64_t tap) {
+          const T sum = WrappingSum(x[at * channels + c], taps[tap * channels + c]);
+          if (place >= 0 && !Beats(static_cast<Wide>(sum), static_cast<Wide>(most))) return;
+          place = attrs.of_filter ? tap : at;
+          most = sum;
+        });
+        if (place < 0) continue;
+        T& to = out[place * channels + c];
+        to = WrappingSum(to, dy[pixel * channels + c]);
+      }
+    });
+  });
+  return Status();
+}
+
 // The sizes of n windows over `size` elements, after Graham, "Fractional max-pooling". A step of
 // the generator gives four numbers, and each axis begins with a new step.
 std::vector<int64_t> WindowSizes(const FractionalPoolAttrs& attrs, int64_t size, int64_t n,
@@ -268,6 +301,7 @@ const KernelRow kRows[] = {
     Row<LpPool>("LpPool", kFloats, &MakeFastLpPool),
     Row<ExtractPatches>("ExtractPatches", kFixedSize),
     Row<Dilation>("Dilation", kNumbers),
+    Row<DilationGrad>("DilationGrad", kNumbers),
 };
 
 }  // namespace

@@ -495,6 +495,8 @@ const KernelRow kRows[] = {
     HostRow<EditDistance>("EditDistance", kIntegers),
     HostRow<SparseSoftmax>("SparseSoftmax", kIntegers),
     HostRow<SparseAdd>("SparseAdd", kIntegers),
+    HostRow<SparsePick>("SparsePick", kIntegers),
+    HostRow<SparseLookup>("SparseLookup", kIntegers),
     HostRow<SparseSplit>("SparseSplit", kIntegers),
     HostRow<SparseReduce>("SparseReduce", kIntegers),
     HostRow<SetOperation>("SetOperation", kIntegers | kStrings),

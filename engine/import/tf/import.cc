@@ -64,7 +64,11 @@ class Importer {
     for (size_t i = 0; i < request_.outputs.size(); ++i) {
       const std::string& name = request_.outputs[i].name;
       ONCILLA_ASSIGN(const ValueId value, builder.Output(i));
-      if (builder.IsComplex(i) || parts_.count(value) != 0) {
+      // Some outputs of complex ops are indices or truths.
+      const bool complex = builder.IsComplex(i) && value != kNoValue &&
+                           graph().fact(value).kind == ValueKind::kTensor &&
+                           IsFloat(graph().fact(value).dtype);
+      if (complex || parts_.count(value) != 0) {
         ONCILLA_ASSIGN(const ValueId joined, Joined(name, value));
         graph().AddOutput(name, joined);
         continue;

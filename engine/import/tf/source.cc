@@ -23,6 +23,8 @@
 namespace oncilla {
 namespace {
 
+constexpr std::string_view kWithDefault = "PlaceholderWithDefault";
+
 using InfosByName = std::unordered_map<std::string_view, const TensorInfo*>;
 
 InfosByName ByName(const std::vector<TensorInfo>& infos) {
@@ -85,6 +87,12 @@ Status CheckNoTensorTwice(const ImportRequest& asked, const Signature& signature
   return {};
 }
 
+// Whether a tensor has a value of its own when it is not fed.
+bool HasDefault(const TensorInfo& info, const TfBody& main) {
+  const int node = main.Find(std::string_view(info.source).substr(0, info.source.find(':')));
+  return node >= 0 && main.nodes[static_cast<size_t>(node)].op == kWithDefault;
+}
+
 Result<TfImportRequest> MakeRequest(const ImportRequest& asked, const Signature& signature,
                                     const TfBody& main) {
   TfImportRequest request;
@@ -93,6 +101,7 @@ Result<TfImportRequest> MakeRequest(const ImportRequest& asked, const Signature&
   const InfosByName inputs = ByName(signature.inputs), outputs = ByName(signature.outputs);
   for (const std::string& name : asked.feeds.empty() ? all(signature.inputs) : asked.feeds) {
     ONCILLA_ASSIGN(TensorInfo info, Resolve(name, signature.inputs, inputs, "input", main));
+    if (asked.feeds.empty() && HasDefault(info, main)) continue;
     request.inputs.push_back(std::move(info));
   }
   const bool all_outputs = asked.fetches.empty() && asked.targets.empty();
@@ -377,6 +386,7 @@ Signature InferSignature(const TfGraph& graph) {
       if (!is_read && node.name.starts_with("unused_control_flow_input")) continue;
       info.dtype = attrs.Type("dtype").value_or(DType::kInvalid);
       if (auto shape = attrs.Shape("shape"); shape.ok()) info.shape = *std::move(shape);
+      info.has_default = node.op == kWithDefault;
       signature.inputs.push_back(std::move(info));
     } else if (!is_read && !HasNoResult(node.op)) {
       signature.outputs.push_back(std::move(info));

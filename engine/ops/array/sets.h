@@ -10,7 +10,20 @@ namespace oncilla {
 
 // SparseAdd(indices, values, shape, indices, values, shape, threshold) -> indices, values, shape:
 // the sum of two tensors of one shape with sorted indices; where both have an entry, a sum smaller
-// than the threshold is left out.
+// than the threshold is left out. SparsePick(indices, values, shape, indices, values, shape) ->
+// indices, values, shape: the same with the larger one of two values, or the smaller one; an entry
+// that is missing is zero.
+struct SparsePickAttrs {
+  bool smaller = false;
+  void Fields(auto&& field) { field("smaller", smaller); }
+};
+
+// SparseLookup(indices[n,rank], values[n], wanted[m,rank]) -> [m]: the values with the wanted
+// indices, zero where there are none. With `complete` every entry must be wanted.
+struct SparseLookupAttrs {
+  bool complete = false;
+  void Fields(auto&& field) { field("complete", complete); }
+};
 
 // SparseSplit(axis, indices, values, shape) -> indices.., values.., shapes..: parts along an axis;
 // if it cannot be divided evenly, the first ones are longer by one.

@@ -308,6 +308,34 @@ Result<Facts> InferSparseAdd(const NoAttrs&, std::span<const Fact> in) {
   return SparseFacts(in[1].dtype, RankOf(in[0]));
 }
 
+Result<Facts> InferSparsePick(const SparsePickAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireSparse(in[0], &in[1], in[2]));
+  ONCILLA_TRY(RequireSparse(in[3], &in[4], in[5]));
+  ONCILLA_TRY(RequireNumber(in[1], "values"));
+  if (in[4].dtype != in[1].dtype) {
+    return InvalidArgument("the operands are ", in[1].dtype, " and ", in[4].dtype);
+  }
+  return SparseFacts(in[1].dtype, RankOf(in[0]));
+}
+
+Result<Facts> InferSparseLookup(const SparseLookupAttrs&, std::span<const Fact> in) {
+  for (const size_t i : {0, 2}) {
+    ONCILLA_TRY(RequireInteger(in[i], i == 0 ? "indices" : "wanted indices"));
+    ONCILLA_TRY(RequireRank(in[i], 2, i == 0 ? "indices" : "wanted indices"));
+  }
+  ONCILLA_TRY(RequireNumber(in[1], "values"));
+  ONCILLA_TRY(RequireRank(in[1], 1, "values"));
+  const Dim entries = in[0].shape.ranked() ? in[0].shape[0] : Dim(), count = SizeOf(in[1]);
+  if (entries.known() && count.known() && entries.size != count.size) {
+    return InvalidArgument("there are ", entries.size, " indices for ", count.size, " values");
+  }
+  const Dim own = RankOf(in[0]), wanted = RankOf(in[2]);
+  if (own.known() && wanted.known() && own.size != wanted.size) {
+    return InvalidArgument("indices of ", own.size, " axes, and wanted ones of ", wanted.size);
+  }
+  return Facts{Fact::Of(in[1].dtype, List(in[2].shape.ranked() ? in[2].shape[0] : Dim()))};
+}
+
 Result<Facts> InferSparseSplit(const SparseSplitAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_TRY(RequireInteger(in[0], "the axis"));
   ONCILLA_TRY(RequireSparse(in[1], &in[2], in[3]));
@@ -415,6 +443,8 @@ constexpr OpDef kSparseOps[] = {
     Op<InferSparseSlice>("SparseSlice", Dependent(5, 5)),
     Op<InferSparseSoftmax>("SparseSoftmax", Host(3, 3)),
     Op<InferSparseAdd>("SparseAdd", Dependent(7, 7)),
+    Op<InferSparsePick>("SparsePick", Dependent(6, 6)),
+    Op<InferSparseLookup>("SparseLookup", Host(3, 3)),
     Op<InferSparseSplit>("SparseSplit", Dependent(4, 4)),
     Op<InferSparseReduce>("SparseReduce", Dependent(4, 4)),
     Op<InferSetOperation>("SetOperation", Dependent(2, 6)),

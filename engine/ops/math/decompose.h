@@ -51,4 +51,24 @@ struct MatrixExponentialAttrs {
 // MatrixLogarithm(x[.., n, n, 2]): the principal logarithm of complex matrices, NaN where there is
 // none.
 
+// DecomposeComplex(x[.., m, n, 2]): decompositions and functions of complex matrices, whose last
+// axis is the real and imaginary parts; so it is in the results, where real numbers have the part
+// zero. `into` is qr, svd, eigen (of a Hermitian matrix) or lu, which give what the ops on real
+// matrices do, with adjoints for transposes; square_root, inverse (of the `adjoint`), determinant;
+// log_determinant -> a number of size one, and the logarithm of the size. CPU only.
+struct DecomposeComplexAttrs {
+  std::string into = "qr";
+  bool full = false;          // of qr and svd
+  bool vectors = true;        // of svd and eigen
+  bool adjoint = false;       // of inverse
+  DType index = DType::kI32;  // of lu
+  void Fields(auto&& field) {
+    field("into", into);
+    field("full", full);
+    field("vectors", vectors);
+    field("adjoint", adjoint);
+    field("index", index);
+  }
+};
+
 }  // namespace oncilla

@@ -211,6 +211,38 @@ Result<Facts> InferExponential(const MatrixExponentialAttrs& attrs, std::span<co
   return attrs.complex ? InferSquarePairs({}, in) : InferSquare({}, in);
 }
 
+// What the op on real matrices gives, with an axis for the parts of each number.
+Result<Facts> InferDecomposeComplex(const DecomposeComplexAttrs& attrs, std::span<const Fact> in) {
+  if (in[0].dtype != DType::kF32 && in[0].dtype != DType::kF64) {
+    return InvalidArgument("the parts of complex numbers cannot be ", in[0].dtype);
+  }
+  Fact real = Fact::Of(in[0].dtype, in[0].shape);
+  if (const PartialShape& x = in[0].shape; x.ranked()) {
+    if (x.rank() < 3 || (x[x.rank() - 1].known() && x[x.rank() - 1].size != 2)) {
+      return InvalidArgument("x must hold matrices of complex numbers, not shape ", x);
+    }
+    real.shape = PartialShape(std::vector<Dim>(x.dims().begin(), x.dims().end() - 1));
+  }
+  const std::span<const Fact> one(&real, 1);
+  const std::string& into = attrs.into;
+  Result<Facts> out = InvalidArgument("there is no decomposition '", into, "'");
+  if (into == "qr") out = InferQr({attrs.full}, one);
+  if (into == "svd") out = InferSvd({.vectors = attrs.vectors, .full = attrs.full}, one);
+  if (into == "eigen") out = InferSymmetricEigen({attrs.vectors}, one);
+  if (into == "lu") out = InferLu({attrs.index}, one);
+  if (into == "square_root" || into == "inverse") out = InferSquare({}, one);
+  if (into == "determinant") out = InferDeterminant({}, one);
+  if (into == "log_determinant") out = InferLogDeterminant({}, one);
+  if (!out.ok()) return out;
+  for (Fact& fact : *out) {
+    if (!IsFloat(fact.dtype) || !fact.shape.ranked()) continue;
+    std::vector<Dim> dims = fact.shape.dims();
+    dims.push_back(Dim(2));
+    fact.shape = PartialShape(std::move(dims));
+  }
+  return out;
+}
+
 constexpr OpDef kLinalgOps[] = {
     Op<InferSquare>("Cholesky", {}),
     Op<InferInverse>("MatrixInverse", {}),
@@ -226,6 +258,7 @@ constexpr OpDef kLinalgOps[] = {
     Op<InferSquare>("MatrixSquareRoot", {}),
     Op<InferExponential>("MatrixExponential", {}),
     Op<InferSquarePairs>("MatrixLogarithm", {}),
+    Op<InferDecomposeComplex>("DecomposeComplex", {}),
     Op<InferSparseMatMul>("SparseMatMul", {.inputs = {4, 4}, .plan_inputs = 0b100}),
 };
 

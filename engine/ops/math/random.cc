@@ -121,20 +121,21 @@ bool IsDrawn(DType t) {
 Result<Facts> InferSampleDistribution(const SampleDistributionAttrs& attrs,
                                       std::span<const Fact> in) {
   const bool gamma = attrs.distribution == "gamma", binomial = attrs.distribution == "binomial";
-  if (!gamma && !binomial && attrs.distribution != "poisson") {
+  const bool bounded = attrs.distribution == "bounded_normal";
+  if (!gamma && !binomial && !bounded && attrs.distribution != "poisson") {
     return InvalidArgument("there is no distribution '", attrs.distribution, "'");
   }
-  if (in.size() != (binomial ? 5u : 4u)) {
+  if (in.size() != (bounded ? 7u : binomial ? 5u : 4u)) {
     return InvalidArgument(in.size(), " inputs for ", attrs.distribution);
   }
   ONCILLA_TRY(RequireU64(in[1], 1, "key"));
   ONCILLA_TRY(RequireU64(in[2], 2, "counter"));
-  if (!IsDrawn(attrs.to) || (gamma && !IsFloat(attrs.to))) {
+  if (!IsDrawn(attrs.to) || ((gamma || bounded) && !IsFloat(attrs.to))) {
     return InvalidArgument(attrs.distribution, " numbers cannot be ", attrs.to);
   }
   PartialShape parameters = in[3].shape;
   for (const Fact& fact : in.subspan(3)) {
-    if (!IsDrawn(fact.dtype) || fact.dtype != in[3].dtype) {
+    if (!IsDrawn(fact.dtype) || fact.dtype != (bounded ? attrs.to : in[3].dtype)) {
       return InvalidArgument("parameters cannot be ", fact.dtype);
     }
   }
@@ -142,7 +143,9 @@ Result<Facts> InferSampleDistribution(const SampleDistributionAttrs& attrs,
     if (in[3].dtype != DType::kF32 && in[3].dtype != DType::kF64) {
       return Unsupported("binomial numbers of parameters of ", in[3].dtype);
     }
-    ONCILLA_ASSIGN(parameters, BroadcastShapes(in[3].shape, in[4].shape));
+  }
+  for (const Fact& fact : in.subspan(4)) {
+    ONCILLA_ASSIGN(parameters, BroadcastShapes(parameters, fact.shape));
   }
   ONCILLA_ASSIGN(PartialShape shape, ShapeOf(in[0]));
   if (!shape.ranked() || !parameters.ranked()) return Facts{Fact::Of(attrs.to, std::move(shape))};
@@ -186,7 +189,7 @@ constexpr OpDef kRandomOps[] = {
                           {.inputs = {1, 3}, .plan_inputs = 0b1, .is_random = true}),
     Op<InferShuffleRows>("ShuffleRows", {.inputs = {3, 3}}),
     Op<InferShuffle>("ShuffleStream", {.inputs = {1, 1}, .is_random = true}),
-    Op<InferSampleDistribution>("SampleDistribution", {.inputs = {4, 5}, .plan_inputs = 0b1}),
+    Op<InferSampleDistribution>("SampleDistribution", {.inputs = {4, 7}, .plan_inputs = 0b1}),
     Op<InferSample>("SampleClasses", {.inputs = {4, 4}, .plan_inputs = 0b10}),
     Op<InferSample>("SampleStream", {.inputs = {2, 2}, .plan_inputs = 0b10, .is_random = true}),
 };

@@ -10,7 +10,8 @@ namespace oncilla {
 
 // SampleDistribution(*shape, key u64[1], counter u64[2], parameters..): `shape` ends with the shape
 // of the parameters. gamma: alpha; poisson: rate; binomial: number of trials and probability, which
-// broadcast.
+// broadcast; bounded_normal: mean, standard deviation, lower and upper bound, of the type `to`,
+// which broadcast.
 struct SampleDistributionAttrs {
   std::string distribution = "gamma";
   DType to = DType::kF32;

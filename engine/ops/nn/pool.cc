@@ -104,6 +104,21 @@ Result<Facts> InferDilation(const DilationAttrs& attrs, std::span<const Fact> in
   return Facts{Fact::Of(in[0].dtype, std::move(shape))};
 }
 
+Result<Facts> InferDilationGrad(const DilationGradAttrs& attrs, std::span<const Fact> in) {
+  DilationAttrs forward;
+  static_cast<PoolWindow&>(forward) = attrs;
+  ONCILLA_ASSIGN(const Facts y, InferDilation(forward, in.first(2)));
+  if (in[2].dtype != in[0].dtype) {
+    return InvalidArgument("the input is ", in[0].dtype, " and the gradient ", in[2].dtype);
+  }
+  const auto merged = MergeShapes(y[0].shape, in[2].shape);
+  if (!merged.ok()) {
+    return InvalidArgument("the gradient is ", in[2].shape, " for a dilation of ", y[0].shape);
+  }
+  const Fact& of = in[attrs.of_filter ? 1 : 0];
+  return Facts{Fact::Of(of.dtype, of.shape)};
+}
+
 Result<Facts> InferFractionalPool(const FractionalPoolAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_TRY(RequireNumber(in[0], "input"));
   ONCILLA_TRY(RequireRank(in[0], 4, "input"));
@@ -141,6 +156,7 @@ constexpr OpDef kPoolOps[] = {
     Op<InferExtractPatches>("ExtractPatches",
                             {.axes = Samples(), .storage = StorageRule::kCarries}),
     Op<InferDilation>("Dilation", {.inputs = {2, 2}, .axes = Samples()}),
+    Op<InferDilationGrad>("DilationGrad", {.inputs = {3, 3}}),
     Op<InferFractionalPool>("FractionalPool",
                             {.inputs = {1, 1}, .is_random = true, .work = Work::kPerInput}),
 };

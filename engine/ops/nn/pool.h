@@ -63,6 +63,16 @@ struct ExtractPatchesAttrs : PoolWindow {};
 // filter; `kernel` is the filter's size and not given. Padding is never the maximum.
 struct DilationAttrs : PoolWindow {};
 
+// DilationGrad(x, filter, dy) -> the gradient of Dilation's input, or with `of_filter` that of its
+// filter: each element of dy is added where the first maximum of its window is.
+struct DilationGradAttrs : PoolWindow {
+  bool of_filter = false;
+  void Fields(auto&& field) {
+    PoolWindow::Fields(field);
+    field("of_filter", of_filter);
+  }
+};
+
 // FractionalPool(x[N, H, W, C]) -> y, rows, columns: windows of varying sizes, so that an axis
 // shrinks by a ratio that need not be an integer. rows and columns are the begins of the windows,
 // and the end of the last one; with `overlapping` each includes the first element of the next. The

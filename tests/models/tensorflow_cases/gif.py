@@ -82,3 +82,9 @@ case("DecodeGif_short", lambda a: raw.DecodeGif(contents=a), file(GIFS["one"][:6
 case("DecodeGif_no_frame", lambda a: raw.DecodeGif(contents=a), file(gif()), error=True)
 case("DecodeGif_no_colors", lambda a: raw.DecodeGif(contents=a), file(gif(frame(some(7, 9)), table=False)), error=True)
 case("DecodeGif_beyond", lambda a: raw.DecodeGif(contents=a), file(gif(frame(some(7, 9, 16) | 8), n=2)), error=True)
+# Where the file is a constant, it says whether there is an axis of frames.
+for name in ("one", "two", "part"):
+    for t in (tf.uint8, tf.float32):
+        case("DecodeImage_frames_%s_%s" % (name, t.name), lambda a, t=t: raw.DecodeImage(contents=a, dtype=t), file(GIFS[name]), const=(0,))
+case("DecodeImage_frames_channels", lambda a: raw.DecodeImage(contents=a, channels=3), file(GIFS["two"]), const=(0,))
+case("DecodeImage_no_frames", lambda a: raw.DecodeImage(contents=raw.EncodePng(image=a)), state.rng.integers(0, 256, (3, 4, 3)).astype(np.uint8))

@@ -74,3 +74,14 @@ case("Conv2DBackpropFilter_sizes", lambda x, g: raw.Conv2DBackpropFilter(input=x
 case("MaxPoolGrad_sizes", lambda x, g: raw.MaxPoolGrad(orig_input=x, orig_output=raw.MaxPool(input=x, **last), grad=g, **last), f32(2, 4, 4, 1), f32(4, 2, 1, 1), error=True)
 case("Conv2DBackpropFilter_channels", lambda x, g: raw.Conv2DBackpropFilter(input=x, filter_sizes=c([1, 1, 3, 2]), out_backprop=g, strides=[1, 1, 1, 1], padding="SAME"), f32(2, 4, 4, 5), f32(2, 4, 4, 2), error=True)
 case("Conv2DBackpropFilter_unsized", lambda x, g: raw.Conv2DBackpropFilter(input=x, filter_sizes=c([3, 3, 3, 2]), out_backprop=g, strides=[1, 1, 1, 1], padding="SAME"), f32(2, 4, 4, 3), f32(2, 4, 4, 2))
+DILATIONS = [((2, 3), (1, 1), (1, 1)), ((3, 2), (2, 1), (1, 2)), ((2, 2), (3, 2), (2, 1)), ((1, 1), (1, 1), (1, 1))]
+for pad, out in (("SAME", lambda n, k, s, r: -(-n // s)), ("VALID", lambda n, k, s, r: -(-(n - (k - 1) * r) // s))):
+    for k, (size, stride, rate) in enumerate(DILATIONS):
+        for d in ("float32", "float64", "int32") if k == 1 else ("float32",):
+            args = dict(strides=[1, *stride, 1], rates=[1, *rate, 1], padding=pad)
+            ys = [out(n, t, s, r) for n, t, s, r in zip((5, 6), size, stride, rate)]
+            x, w, dy = (i32 if d == "int32" else lambda *s: f32(*s).astype(d) for _ in range(3))
+            feeds = (x(2, 5, 6, 3), w(*size, 3), dy(2, *ys, 3))
+            case("Dilation2DBackprop_%s_%d_%s" % (pad, k, d), lambda x, w, dy, args=args: [raw.Dilation2DBackpropInput(input=x, filter=w, out_backprop=dy, **args), raw.Dilation2DBackpropFilter(input=x, filter=w, out_backprop=dy, **args)], *feeds)
+case("Dilation2DBackprop_ties", lambda x, w, dy: [raw.Dilation2DBackpropInput(input=x, filter=w, out_backprop=dy, strides=[1, 1, 1, 1], rates=[1, 1, 1, 1], padding="SAME"), raw.Dilation2DBackpropFilter(input=x, filter=w, out_backprop=dy, strides=[1, 1, 1, 1], rates=[1, 1, 1, 1], padding="SAME")], np.ones((1, 4, 4, 2), np.float32), np.zeros((2, 3, 2), np.float32), f32(1, 4, 4, 2))
+case("Dilation2DBackprop_size", lambda x, w, dy: raw.Dilation2DBackpropInput(input=x, filter=w, out_backprop=dy, strides=[1, 1, 1, 1], rates=[1, 1, 1, 1], padding="VALID"), f32(1, 4, 4, 2), f32(2, 3, 2), f32(1, 4, 4, 2), error=True)

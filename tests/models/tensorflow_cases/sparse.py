@@ -85,3 +85,17 @@ for op in "Add Mul Div".split():
     for shape in ((2, 3), (3,), (2, 1), ()):
         if op == "Add" and shape == (): continue
         case("SparseDenseCwise%s_%s" % (op, "x".join(map(str, shape))), lambda i, v, d, op=op: getattr(raw, "SparseDenseCwise" + op)(sp_indices=i, sp_values=v, sp_shape=c(np.array([2, 3], np.int64)), dense=d), AT, SOME, f32(*shape, lo=1))
+A = (np.array([[0, 1], [0, 2], [1, 0], [2, 2]]), np.array([1.5, -2, 3, 0.25], np.float32))
+B = (np.array([[0, 0], [0, 2], [2, 1], [2, 2]]), np.array([-1, 4, -5, 0.25], np.float32))
+for d in "float32 float64 float16 int32 int8 uint8 int64".split():
+    for op in ("SparseSparseMaximum", "SparseSparseMinimum"):
+        case("%s_%s" % (op, d), lambda i, x, j, y, op=op: list(getattr(raw, op)(a_indices=i, a_values=x, a_shape=c([3, 3], tf.int64), b_indices=j, b_values=y, b_shape=c([3, 3], tf.int64))), A[0], np.abs(A[1]).astype(d) if d == "uint8" else A[1].astype(d), B[0], np.abs(B[1]).astype(d) if d == "uint8" else B[1].astype(d))
+for d in "float32 float64 int32 int8 int64".split():
+    case("SparseAddGrad_" + d, lambda g, i, j, s: list(raw.SparseAddGrad(backprop_val_grad=g, a_indices=i, b_indices=j, sum_indices=s)), np.arange(1, 7).astype(d), A[0], B[0], np.array([[0, 0], [0, 1], [0, 2], [1, 0], [2, 1], [2, 2]]))
+    case("SparseSliceGrad_" + d, lambda g, i, s, o: raw.SparseSliceGrad(backprop_val_grad=g, input_indices=i, input_start=s, output_indices=o), np.array([7, 9]).astype(d), A[0], np.array([0, 1]), np.array([[0, 0], [0, 1]]))
+case("SparseAddGrad_left_out", lambda g, i, j, s: list(raw.SparseAddGrad(backprop_val_grad=g, a_indices=i, b_indices=j, sum_indices=s)), f32(4), A[0], B[0], np.array([[0, 0], [0, 1], [1, 0], [2, 1]]))
+case("SparseAddGrad_none", lambda g, i, j, s: list(raw.SparseAddGrad(backprop_val_grad=g, a_indices=i, b_indices=j, sum_indices=s)), f32(0), A[0][:0], B[0][:0], A[0][:0])
+case("SparseSliceGrad_from_one", lambda g, i, s, o: raw.SparseSliceGrad(backprop_val_grad=g, input_indices=i, input_start=s, output_indices=o), f32(2), A[0], np.array([1, 0]), np.array([[0, 0], [1, 2]]))
+case("SparseSliceGrad_elsewhere", lambda g, i, s, o: raw.SparseSliceGrad(backprop_val_grad=g, input_indices=i, input_start=s, output_indices=o), f32(2), A[0], np.array([0, 0]), np.array([[0, 0], [0, 1]]), error=True)
+case("SparseSparseMaximum_shapes", lambda i, x, j, y: list(raw.SparseSparseMaximum(a_indices=i, a_values=x, a_shape=c([3, 3], tf.int64), b_indices=j, b_values=y, b_shape=c([3, 4], tf.int64))), *A, *B, error=True)
+case("SparseSparseMinimum_none", lambda i, x, j, y: list(raw.SparseSparseMinimum(a_indices=i, a_values=x, a_shape=c([3, 3], tf.int64), b_indices=j, b_values=y, b_shape=c([3, 3], tf.int64))), A[0][:0], A[1][:0], *B)

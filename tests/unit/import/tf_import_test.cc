@@ -123,6 +123,36 @@ TEST(OpenModel, FeedsAndFetchesCarryTheNamesAskedFor) {
   EXPECT_NE(Message(both).find("relu:0 is both fed and fetched."), std::string::npos) << both;
 }
 
+TEST(OpenModel, APlaceholderThatIsNotFedTakesItsDefault) {
+  GraphText g;
+  g.Node("x", "Placeholder", {}, {{"dtype", 1}});
+  g.Node("default", "Relu", {"x"}, {{"T", 1}});
+  g.Node("p", "PlaceholderWithDefault", {"default"}, {{"dtype", 1}});
+  g.Node("out", "Neg", {"p"}, {{"T", 1}});
+  const File file(g.bytes);
+  auto model = OpenModel(file.path(), {});
+  ASSERT_TRUE(model.ok());
+  const Signature& signature = (*model)->signatures()[0];
+  ASSERT_EQ(signature.inputs.size(), 2u);
+  EXPECT_FALSE(signature.inputs[0].has_default);
+  EXPECT_TRUE(signature.inputs[1].has_default);
+  auto module = Import(**model, {});
+  ASSERT_TRUE(module.ok()) << module.status();
+  ASSERT_EQ(module->main.inputs().size(), 1u);
+  EXPECT_EQ(module->main.inputs()[0].name, "x:0");
+  const float x[] = {-1, 2};
+  const Tensor fed = Tensor::Of<float>(DType::kF32, {2}, x);
+  auto results = testing::RunGraph(module->main, {{"x:0", fed}});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ(*ToDoubles((*results)[0]), (std::vector<double>{0, -2}));
+  // Fed, it needs nothing else.
+  module = Import(**model, {"", {"p"}, {}});
+  ASSERT_TRUE(module.ok()) << module.status();
+  results = testing::RunGraph(module->main, {{"p", fed}});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ(*ToDoubles((*results)[0]), (std::vector<double>{1, -2}));
+}
+
 TEST(OpenModel, SaysWhatIsWrongWithNames) {
   const File file(SmallGraph().bytes);
   auto model = OpenModel(file.path(), {});

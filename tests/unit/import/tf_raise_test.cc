@@ -77,6 +77,39 @@ TEST(TfRaise, AMergeThatDependsOnAnotherComesAfterIt) {
   EXPECT_EQ(FlatText::Print(text.graph), "If [Exp] [] If [] [Log]");
 }
 
+TEST(TfRaise, WhatOnlyOneSideNeedsIsDecidedInIt) {
+  FlatText text;
+  const int p = text.Input(), q = text.Input(), x = text.Input();
+  const int inner = text.Add("Switch", {{x, 0}, {q, 0}});
+  const int behind = text.Add("Switch", {{text.Add("Exp", {{inner, 0}}), 0}, {p, 0}});
+  const int other = text.Add("Switch", {{x, 0}, {p, 0}});
+  text.graph.outputs = {{text.Add("Merge", {{behind, 0}, {other, 1}}), 0}};
+  ASSERT_TRUE(RaiseTfControlFlow(text.graph).ok());
+  EXPECT_EQ(FlatText::Print(text.graph), "If [] [_SwitchFalse Exp]");
+}
+
+TEST(TfRaise, ABranchKeepsTheGuardsThatItsValuesDoNotHave) {
+  FlatText text;
+  const int p = text.Input(), q = text.Input(), x = text.Input();
+  const int own = text.Add("Switch", {{x, 0}, {p, 0}});
+  const int inner = text.Add("Switch", {{x, 0}, {q, 0}});
+  const int low = text.Add("Switch", {{inner, 0}, {p, 0}});
+  const int high = text.Add("Switch", {{inner, 1}, {p, 0}});
+  text.graph.outputs = {{text.Add("Merge", {{own, 1}, {low, 0}, {high, 0}}), 0}};
+  ASSERT_TRUE(RaiseTfControlFlow(text.graph).ok());
+  EXPECT_EQ(FlatText::Print(text.graph), "If [] [If [] []]");
+}
+
+TEST(TfRaise, ASwitchBehindOneOfTheSamePredicateIsPassedToo) {
+  FlatText text;
+  const int p = text.Input(), x = text.Input();
+  const int first = text.Add("Switch", {{x, 0}, {p, 0}});
+  const int second = text.Add("Switch", {{first, 1}, {p, 0}});
+  text.graph.outputs = {{text.Add("Merge", {{first, 0}, {second, 1}}), 0}};
+  ASSERT_TRUE(RaiseTfControlFlow(text.graph).ok());
+  EXPECT_EQ(FlatText::Print(text.graph), "If [] []");
+}
+
 TEST(TfRaise, SidesThatNoSwitchTellsApartAreRefused) {
   FlatText text;
   const int x = text.Input(), y = text.Input();

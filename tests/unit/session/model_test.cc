@@ -170,6 +170,23 @@ TEST(ModelData, TargetsAndTagsOfOtherFormatsAreRefused) {
   EXPECT_NE(Message(tags).find("and this is ONNX"), std::string::npos) << tags;
 }
 
+TEST(ModelData, ARunThatFeedsNothingTakesDefaults) {
+  const auto session = Session::Create(Runtime::Create({}), {.device = "cpu"}).value();
+  GraphBuilder g;
+  const auto held = g.Constant(Tensor::Of<float>(DType::kF32, {1}, std::vector<float>{3}), "held");
+  g.Op("Neg", {g.Op("PlaceholderWithDefault", {held}, {}, "p")}, {}, "y");
+  const auto model = session->LoadGraph(g.GraphDef().value(), "defaults", {}).value();
+  RunRequest request;
+  request.fetches = {"y:0"};
+  auto run = model->Run(request);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->outputs[0].second.As<float>()[0], -3);
+  request.feeds = {{"p:0", Tensor::Of<float>(DType::kF32, {1}, std::vector<float>{5})}};
+  run = model->Run(request);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->outputs[0].second.As<float>()[0], -5);
+}
+
 // Found while planning in either case; the stage tells whose fault it is.
 TEST(ModelData, FaultsOfTheModelAreNotThoseOfItsFeeds) {
   SessionOptions options;

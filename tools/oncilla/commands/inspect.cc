@@ -93,6 +93,10 @@ Result<std::pair<std::vector<std::string>, Facts>> GivenFacts(const InspectFlags
       facts.push_back(known[static_cast<size_t>(file - given.feeds.begin())]);
       continue;
     }
+    if (info.has_default) {
+      names.pop_back();
+      continue;
+    }
     const auto shape = SettledShape(info, flags.input, signature);
     facts.push_back(Fact::Of(info.dtype, shape.ok() ? PartialShape(*shape) : info.shape));
   }

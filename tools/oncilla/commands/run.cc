@@ -130,7 +130,7 @@ struct StepResult {
 };
 
 // The inputs to feed: the given ones, if none is missing or if one of them is a tensor inside the
-// graph; otherwise those that the outputs need.
+// graph; otherwise those that the outputs need, and those with defaults that are given.
 Result<std::vector<std::string>> NeededInputs(const OpenedModel& opened, const Signature& signature,
                                               const Step& step,
                                               const std::vector<std::string>& fetches) {
@@ -151,6 +151,13 @@ Result<std::vector<std::string>> NeededInputs(const OpenedModel& opened, const S
   std::vector<std::string> needed;
   for (const NamedValue& input : (*executor)->compiled().graph.inputs()) {
     needed.push_back(input.name);
+  }
+  // Those with defaults are not needed, but may be given.
+  InputFlags files = step.input;
+  files.random = false;
+  ONCILLA_ASSIGN(given, GivenInputs(signature, files));
+  for (std::string& name : given) {
+    if (std::ranges::find(needed, name) == needed.end()) needed.push_back(std::move(name));
   }
   return needed;
 }

@@ -211,22 +211,93 @@ class BranchRaiser {
       }
     }
     if (!merged) return Refuse(node, "joins sides that no Switch tells apart");
-    // The result is guarded by the guards of both sides, apart from the predicate itself.
-    Guards outer = sides[0];
-    outer.merge(sides[1]);
+    // The result is guarded by what both sides have in common, apart from the predicate. What only
+    // one of them has is decided inside of it, as the other side may exist without. A side without
+    // guards, such as a constant, says nothing of what is common.
+    const bool bare = sides[0].empty() || sides[1].empty();
+    Guards outer = sides[0], own[2];
+    if (bare) outer.merge(sides[1]);
+    for (size_t k = 0; k < 2 && !bare; ++k) {
+      Guards& only = own[InputOf(*merged, 1) == k ? 1 : 0];
+      for (const auto& [p, side] : sides[k]) {
+        const auto other = sides[1 - k].find(p);
+        if (other != sides[1 - k].end() && other->second == side) continue;
+        if (!(p == predicate)) only.emplace(p, side);
+        if (k == 0) outer.erase(p);
+      }
+    }
     outer.erase(predicate);
     guards_[i] = outer;
     if (merges_.empty()) {
       predicate_ = predicate;
       outer_ = outer;
+      for (const int side : {0, 1}) own_[side] = own[side];
     }
-    // Only Merges with the same predicate and outer guards belong to this If, and only if they do
-    // not depend on one another.
-    if (predicate == predicate_ && outer == outer_ && !tainted_[i]) {
+    // Only Merges with the same predicate and guards belong to this If, and only if they do not
+    // depend on one another.
+    if (predicate == predicate_ && outer == outer_ && own[0] == own_[0] && own[1] == own_[1] &&
+        !tainted_[i]) {
       merges_.push_back(*merged);
       tainted_[i] = true;
     }
     return {};
+  }
+
+  // Whether a node is computed in the branch of a side: it needs that side of the predicate, or
+  // something else that only this side needs.
+  bool IsInside(int n, int side) const {
+    const Guards& guards = guards_[static_cast<size_t>(n)];
+    if (const auto guard = guards.find(predicate_); guard != guards.end()) {
+      return guard->second == side;
+    }
+    const TfFlatNode& node = graph_.nodes[static_cast<size_t>(n)];
+    if (IsOp(node, "Switch") && node.inputs.size() == 2 && own_[side].count(node.inputs[1]) != 0) {
+      return true;
+    }
+    return std::any_of(guards.begin(), guards.end(), [&](const auto& guard) {
+      const auto known = own_[side].find(guard.first);
+      return known != own_[side].end() && known->second == guard.second;
+    });
+  }
+
+  // What the branch of a side reads instead of Switches: their inputs, where the predicate or the
+  // outer guards say which side is taken.
+  Extraction::Forwards ForwardsOf(int side) const {
+    Extraction::Forwards forwards;
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const TfFlatNode& node = graph_.nodes[n];
+      if (!IsOp(node, "Switch") || node.inputs.size() != 2) continue;
+      if (node.inputs[1] == predicate_) {
+        forwards[{static_cast<int>(n), side}] = node.inputs[0];
+      } else if (const auto outer = outer_.find(node.inputs[1]);
+                 outer != outer_.end() && IsInside(static_cast<int>(n), side)) {
+        forwards[{static_cast<int>(n), outer->second}] = node.inputs[0];
+      }
+    }
+    return forwards;
+  }
+
+  // The predicate behind a Switch for each outer guard that no captured value has, so that the If
+  // belongs to the branches that these guards are of.
+  TfRef GuardedPredicate(const std::vector<TfRef>& captures) {
+    Guards given = GuardsOf(predicate_);
+    for (const TfRef& capture : captures) given.merge(GuardsOf(capture));
+    TfRef guarded = predicate_;
+    const size_t count = graph_.nodes.size();
+    for (const auto& [p, side] : outer_) {
+      if (given.count(p) != 0) continue;
+      for (size_t n = 0; n < count; ++n) {
+        const TfFlatNode& known = graph_.nodes[n];
+        if (!IsOp(known, "Switch") || known.inputs.size() != 2 || !(known.inputs[1] == p)) continue;
+        TfFlatNode guard = known;
+        guard.name += "/guard";
+        guard.inputs[0] = guarded;
+        guarded = {static_cast<int>(graph_.nodes.size()), side};
+        graph_.nodes.push_back(std::move(guard));
+        break;
+      }
+    }
+    return guarded;
   }
 
   Status Raise() {
@@ -235,17 +306,9 @@ class BranchRaiser {
     branch.source = graph_.nodes[static_cast<size_t>(first)].source;
     branch.raised_op = "If";
     branch.name = graph_.nodes[static_cast<size_t>(first)].name + "/if";
-    branch.inputs = {predicate_};
     std::vector<TfRef> captures;
     const Extraction::Arguments none;
-    Extraction::Forwards forwards[2];  // a Switch on the predicate stands for its input
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      const TfFlatNode& node = graph_.nodes[n];
-      if (!IsOp(node, "Switch") || node.inputs.size() != 2 || !(node.inputs[1] == predicate_)) {
-        continue;
-      }
-      for (int side : {0, 1}) forwards[side][{static_cast<int>(n), side}] = node.inputs[0];
-    }
+    const Extraction::Forwards forwards[2] = {ForwardsOf(0), ForwardsOf(1)};
     std::vector<size_t> asked;  // merges whose taken side is read
     for (size_t m = 0; m < merges_.size(); ++m) {
       if (IsRead(graph_, {merges_[m].node, 1})) asked.push_back(m);
@@ -256,13 +319,13 @@ class BranchRaiser {
     std::vector<Extraction> sides;
     sides.reserve(2);
     for (int side : {1, 0}) {
-      const auto inside = [this, side](int n) {
-        const auto guard = guards_[static_cast<size_t>(n)].find(predicate_);
-        return guard != guards_[static_cast<size_t>(n)].end() && guard->second == side;
-      };
+      const auto inside = [this, side](int n) { return IsInside(n, side); };
       Extraction& part = sides.emplace_back(graph_, none, forwards[side], inside, 0, captures);
       for (int effect : graph_.effects) {
-        if (!inside(effect) || !BelongsHere(static_cast<size_t>(effect))) continue;
+        const Guards& guards = guards_[static_cast<size_t>(effect)];
+        const auto guard = guards.find(predicate_);
+        if (guard == guards.end() || guard->second != side) continue;
+        if (!BelongsHere(static_cast<size_t>(effect))) continue;
         part.AddEffect(effect);
         effects.insert(effect);
       }
@@ -280,6 +343,7 @@ class BranchRaiser {
     for (const Extraction& part : sides) ONCILLA_TRY(part.CheckAcyclic());
     // Both functions take the captures of either.
     for (Extraction& part : sides) branch.bodies.push_back(part.Finish(false));
+    branch.inputs = {GuardedPredicate(captures)};
     for (const TfRef& capture : captures) branch.inputs.push_back(capture);
     // The If takes the place of the Merges and of the effects.
     std::map<TfRef, int, RefLess> replaced;
@@ -316,6 +380,7 @@ class BranchRaiser {
   std::vector<bool> tainted_;  // depends on a Merge of the group
   TfRef predicate_;
   Guards outer_;
+  Guards own_[2];  // by side of the predicate: further guards that only its values have
   std::vector<Merged> merges_;
   int guarded_effect_ = -1;
 };

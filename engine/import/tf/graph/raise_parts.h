@@ -131,9 +131,14 @@ class Extraction {
   }
 
  private:
-  TfRef Forwarded(const TfRef& ref) const {
-    const auto at = forwards_.find(ref);
-    return at == forwards_.end() ? ref : at->second;
+  // A replacement may itself be replaced; a cycle of them ends at any of its values.
+  TfRef Forwarded(TfRef ref) const {
+    for (size_t step = 0; step <= forwards_.size(); ++step) {
+      const auto at = forwards_.find(ref);
+      if (at == forwards_.end()) break;
+      ref = at->second;
+    }
+    return ref;
   }
 
   std::optional<TfRef> Ready(const TfRef& ref) {

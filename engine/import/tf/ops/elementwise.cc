@@ -31,7 +31,8 @@ Result<Values> LowerTruncatingCast(TfLowering& b, DType to) {
   const int lost = MantissaBits(from) - MantissaBits(to);
   if (lost <= 0) return One(b.Add(CastAttrs{to}, {b.in(0)}));
   // TensorFlow rounds when it casts 64 bits to bfloat16, whatever was requested.
-  const bool known = from == DType::kF32 || (from == DType::kF64 && to != DType::kBF16);
+  if (from == DType::kF64 && to == DType::kBF16) return One(b.Add(CastAttrs{to}, {b.in(0)}));
+  const bool known = from == DType::kF32 || from == DType::kF64;
   if (MantissaBits(to) == 0 || !known) {
     return Unsupported("a cast of ", from, " to ", to, " that truncates the mantissa");
   }

@@ -26,10 +26,13 @@ Result<Values> LowerDecode(TfLowering& b) {
   if (b.op() == "DecodeBmp") attrs.formats = "bmp";
   if (b.op() == "DecodeJpeg" || b.op() == "DecodePng") attrs.formats = "jpeg png still_gif";
   if (b.op() == "DecodeImage") {
-    // With frames as a fourth axis the rank would depend on the file. Here a GIF with frames fails
-    // the run instead.
+    // With frames as a fourth axis the rank depends on the file. A constant tells it; where the
+    // file is data, a GIF fails the run.
     ONCILLA_ASSIGN(const bool frames, b.attrs().Bool("expand_animations"));
     if (!frames) attrs.formats += " first_gif";
+    const Fact& file = b.in_fact(0);
+    const bool known = file.has_value() && file.value.elements() == 1;
+    if (frames && known && file.value.strings()[0].starts_with("GIF8")) attrs.formats = "gif";
   }
   if (b.op() == "DecodePng" || b.op() == "DecodeImage") {
     ONCILLA_ASSIGN(attrs.to, b.attrs().Type("dtype"));

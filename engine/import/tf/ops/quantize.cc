@@ -137,13 +137,18 @@ Result<Values> LowerQuantize(TfLowering& b) {
   if (round == "HALF_TO_EVEN" && mode != "scaled") {
     return InvalidArgument("Round mode 'HALF_TO_EVEN' only supported for mode 'SCALED'");
   }
-  return b.AddAll(QuantizeRangeAttrs{.mode = mode,
-                                     .to = to,
-                                     .half_to_even = round == "HALF_TO_EVEN",
-                                     .narrow = narrow,
-                                     .axis = axis,
-                                     .least_range = least_range},
-                  {b.in(0), b.in(1), b.in(2)});
+  const QuantizeRangeAttrs attrs = {.mode = mode,
+                                    .to = to,
+                                    .half_to_even = round == "HALF_TO_EVEN",
+                                    .narrow = narrow,
+                                    .axis = axis,
+                                    .least_range = least_range};
+  const Values inputs = {b.in(0), b.in(1), b.in(2)};
+  if (to != DType::kI32 || mode != "min_first" || axis >= 0) return b.AddAll(attrs, inputs);
+  // With so many steps it matters that TensorFlow computes in single precision.
+  ONCILLA_ASSIGN(const Values all, b.AddAll(attrs, inputs, "range"));
+  ONCILLA_ASSIGN(const ValueId y, WordsOf(b, b.in(0), all[1], all[2]));
+  return Values{y, all[1], all[2]};
 }
 
 Result<Values> LowerDequantize(TfLowering& b) {
@@ -204,9 +209,11 @@ constexpr TfOpRow kRows[] = {
     {"QuantizeV2", 3, "", LowerQuantize},
     {"QuantizedAdd", 6, "", LowerQuantizedAdd},
     {"QuantizedAvgPool", 3, "", LowerQuantizedAvgPool},
+    {"QuantizedBatchNormWithGlobalNormalization", 15, "", LowerQuantizedBatchNorm},
     {"QuantizedBiasAdd", 6, "", LowerQuantizedBiasAdd},
     {"QuantizedConcat", 4, "", LowerQuantizedConcat},
     {"QuantizedConv2D", 6, "", LowerQuantizedConv},
+    {"QuantizedInstanceNorm", 3, "", LowerQuantizedInstanceNorm},
     {"QuantizedMatMul", 6, "", LowerQuantizedMatMul},
     {"QuantizedMaxPool", 3, "", LowerQuantizedMaxPool},
     {"QuantizedMul", 6, "", LowerQuantizedMul},

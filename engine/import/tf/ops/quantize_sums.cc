@@ -206,7 +206,77 @@ ValueId WidenedOne(TfFormula& f, ValueId x, ValueId low, ValueId high, ValueId l
   return whole.Clip(whole.From(step), kLeast32, -kLeast32 - 1);
 }
 
+// A real number as a 32-bit integer of the range [least, most].
+ValueId WordOf(TfFormula& f, ValueId real, ValueId least, ValueId most) {
+  Numbers wide(f, DType::kF64);
+  const ValueId step = StepOf(f, real, least, most, kWords);
+  return f.Cast(wide.Clip(step, kLeast32, -kLeast32 - 1), DType::kI32);
+}
+
 }  // namespace
+
+Result<ValueId> WordsOf(TfLowering& b, ValueId x, ValueId least, ValueId most) {
+  TfFormula f(b);
+  const ValueId y = Target(f, least, most, kWords).StepsOf(x);
+  ONCILLA_TRY(f.status());
+  return y;
+}
+
+// Inputs: x, mean, variance, offset and scale, each with its range. Results: integers of 32 bits,
+// whose range is 2^20 on both sides of zero: x times one integer for each channel, plus another.
+Result<Values> LowerQuantizedBatchNorm(TfLowering& b) {
+  ONCILLA_TRY(RequireType(b, "Tinput", kQuint8));
+  ONCILLA_TRY(RequireType(b, "out_type", kQint32));
+  ONCILLA_ASSIGN(const float epsilon, b.attrs().Float("variance_epsilon"));
+  ONCILLA_ASSIGN(const bool scaled, b.attrs().Bool("scale_after_normalization"));
+  TfFormula f(b);
+  Numbers narrow(f, DType::kF32);
+  const ValueId least = narrow(-1048576), most = narrow(1048576);
+  const auto real = [&](size_t i) { return RealOf(f, b.in(i), b.in(i + 1), b.in(i + 2), kBytes); };
+  const auto word = [&](ValueId x) { return WordOf(f, x, least, most); };
+  const ValueId root = f("Sqrt", {narrow.Add(real(6), narrow(double{epsilon}))});
+  ValueId scale = narrow.Div(narrow(1), root);
+  if (scaled) scale = narrow.Mul(scale, real(12));
+  const ValueId offset = narrow.Add(narrow.Mul(f("Neg", {real(3)}), scale), real(9));
+  const ValueId product = f("Mul", {word(real(0)), word(scale)});
+  const ValueId whole = f("Div", {product, word(narrow(1))});
+  const ValueId moved = word(offset);
+  ONCILLA_TRY(f.status());
+  ONCILLA_ASSIGN(const ValueId y, b.Add("Add", {}, {whole, moved}));
+  return Values{y, least, most};
+}
+
+// Inputs: x and its range. Each channel of a sample is normalised; the range is that of the
+// results, unless it is given, and is not narrower than an attribute says.
+Result<Values> LowerQuantizedInstanceNorm(TfLowering& b) {
+  ONCILLA_TRY(RequireType(b, "T", kQuint8));
+  ONCILLA_ASSIGN(const bool given, b.attrs().Bool("output_range_given"));
+  ONCILLA_ASSIGN(const float given_least, b.attrs().Float("given_y_min"));
+  ONCILLA_ASSIGN(const float given_most, b.attrs().Float("given_y_max"));
+  ONCILLA_ASSIGN(const float epsilon, b.attrs().Float("variance_epsilon"));
+  ONCILLA_ASSIGN(const float separation, b.attrs().Float("min_separation"));
+  if (given && !(given_least < given_most)) {
+    return InvalidArgument("given_y_min must be less than given_y_max : ", given_least,
+                           " >= ", given_most);
+  }
+  TfFormula f(b);
+  Numbers narrow(f, DType::kF32);
+  const ReduceAttrs plane = {.keep_dims = true};
+  const auto mean = [&](ValueId x) { return f("ReduceMean", plane, {x, f.Ints({1, 2})}); };
+  const ValueId scale = narrow.Div(narrow.Sub(b.in(2), b.in(1)), narrow(255));
+  const ValueId x = narrow.From(b.in(0));
+  const ValueId centred = narrow.Mul(narrow.Sub(x, mean(x)), scale);
+  const ValueId variance = mean(f("Square", {centred}));
+  const ValueId rate = f("Rsqrt", {narrow.Add(variance, narrow(double{epsilon}))});
+  const ValueId normal = narrow.Mul(centred, rate);
+  const ReduceAttrs all = {.keep_dims = false};
+  const ValueId least = given ? narrow(double{given_least}) : f("ReduceMin", all, {normal});
+  ValueId most = given ? narrow(double{given_most}) : f("ReduceMax", all, {normal});
+  const ValueId close = f("Less", {narrow.Sub(most, least), narrow(double{separation})});
+  most = f("Where", {close, narrow.Add(least, narrow(double{separation})), most});
+  const ValueId y = Target(f, least, most, kBytes).StepsOf(normal);
+  return f.Done({y, least, most});
+}
 
 // Inputs: x, filter, and the ranges of both. Results: the sums and their range.
 Result<Values> LowerQuantizedConv(TfLowering& b) {
@@ -401,11 +471,17 @@ Result<Values> LowerRequantizationRange(TfLowering& b) {
   return f.Done(UsedRange(f, b));
 }
 
-// Inputs: x, its range, and the requested range. Results: x in that range, and the range.
+// Inputs: x, its range, and the requested range. Results: x in that range, and the range. Only for
+// unsigned bytes does TensorFlow compute in fixed point.
 Result<Values> LowerRequantize(TfLowering& b) {
   ONCILLA_TRY(RequireType(b, "Tinput", kQint32));
-  ONCILLA_TRY(RequireType(b, "out_type", kQuint8));
+  ONCILLA_ASSIGN(const Steps steps, StepsOf(b, "out_type", {kQint8, kQuint8}));
   TfFormula f(b);
+  if (steps.dtype == DType::kI8) {
+    const Target target(f, b.in(3), b.in(4), steps);
+    const ValueId y = target.StepsOf(SingleOf(f, b.in(0), b.in(1), b.in(2), kWords));
+    return f.Done({y, b.in(3), b.in(4)});
+  }
   ONCILLA_ASSIGN(const ValueId y, ToBytes(b, f, {b.in(3), b.in(4)}, ""));
   return Values{y, b.in(3), b.in(4)};
 }

@@ -6,6 +6,9 @@
 
 namespace oncilla {
 
+// Real numbers as 32-bit integers of a range, computed in single precision.
+Result<ValueId> WordsOf(TfLowering& b, ValueId x, ValueId least, ValueId most);
+
 Result<Values> LowerQuantizedConv(TfLowering& b);
 Result<Values> LowerQuantizedMatMul(TfLowering& b);
 Result<Values> LowerQuantizedAdd(TfLowering& b);
@@ -14,6 +17,8 @@ Result<Values> LowerQuantizedMul(TfLowering& b);
 Result<Values> LowerQuantizedAvgPool(TfLowering& b);
 Result<Values> LowerQuantizedConcat(TfLowering& b);
 Result<Values> LowerQuantizedRelu(TfLowering& b);
+Result<Values> LowerQuantizedBatchNorm(TfLowering& b);
+Result<Values> LowerQuantizedInstanceNorm(TfLowering& b);
 Result<Values> LowerRequantizationRange(TfLowering& b);
 Result<Values> LowerRequantize(TfLowering& b);
 Result<Values> LowerShrinkRange(TfLowering& b);

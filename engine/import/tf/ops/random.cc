@@ -140,6 +140,7 @@ Result<Values> LowerDistribution(TfLowering& b) {
   ONCILLA_ASSIGN(attrs.to, b.attrs().Type("dtype"));
   if (b.op() == "StatelessRandomPoisson") attrs.distribution = "poisson";
   if (b.op() == "StatelessRandomBinomial") attrs.distribution = "binomial";
+  if (b.op() == "StatelessParameterizedTruncatedNormal") attrs.distribution = "bounded_normal";
   ONCILLA_ASSIGN(const Values key, b.AddAll("RandomKey", {}, {b.in(1)}, "key"));
   Values inputs = {b.in(0), key[0], key[1]};
   for (size_t i = 2; i < b.inputs(); ++i) inputs.push_back(b.in(i));
@@ -171,6 +172,7 @@ constexpr TfOpRow kRows[] = {
     {"RandomUniform", 1, "", LowerStream},
     {"RandomUniformInt", 3, "", LowerStream},
     {"StatelessMultinomial", 3, "", LowerMultinomial},
+    {"StatelessParameterizedTruncatedNormal", 6, "", LowerDistribution},
     {"StatelessRandomBinomial", 4, "", LowerDistribution},
     {"StatelessRandomGammaV2", 3, "", LowerDistribution},
     {"StatelessRandomGammaV3", 5, "", LowerGammaV3},

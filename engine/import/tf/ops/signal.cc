@@ -7,6 +7,7 @@
 #include <array>
 
 #include "engine/import/lowering/shared_ops.h"
+#include "engine/import/tf/ops/signal_algebra.h"
 #include "engine/import/tf/ops/signal_fourier.h"
 
 namespace oncilla {
@@ -32,11 +33,6 @@ class Complex {
     ONCILLA_ASSIGN(const ValueId r, Op("Unsqueeze", {real, b_.Ints({-1})}));
     ONCILLA_ASSIGN(const ValueId i, Op("Unsqueeze", {imaginary, b_.Ints({-1})}));
     return One(b_.Add(ConcatAttrs{.axis = -1}, {r, i}));
-  }
-  // The number of axes of the complex tensor, without the axis of parts.
-  Result<int> Rank(size_t input) {
-    ONCILLA_ASSIGN(const int rank, b_.Rank(input, "a complex tensor"));
-    return rank - 1;
   }
 
  private:
@@ -201,15 +197,6 @@ Result<Values> LowerReshape(TfLowering& b) {
   return One(b.Add("Reshape", {}, {b.in(0), shape}));
 }
 
-Result<Values> LowerTranspose(TfLowering& b) {
-  Complex c(b);
-  ONCILLA_ASSIGN(const int rank, c.Rank(0));
-  ONCILLA_ASSIGN(std::vector<int64_t> perm, b.KnownInts(1, "perm"));
-  for (int64_t& axis : perm) axis = axis < 0 ? axis + rank : axis;
-  perm.push_back(rank);
-  return One(b.Transpose(b.in(0), std::move(perm), ""));
-}
-
 Result<Values> LowerExpandDims(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(1, "the axis"));
   return One(b.Add("Unsqueeze", {}, {b.in(0), b.Ints({axis < 0 ? axis - 1 : axis})}));
@@ -267,18 +254,25 @@ constexpr TfOpRow kRows[] = {
     {"Add", 2, "Add"},
     {"AddV2", 2, "Add"},
     {"Angle", 1, "", LowerAngle},
+    {"BatchMatMul", 2, "", LowerComplexMatMul},
+    {"BatchMatMulV2", 2, "", LowerComplexMatMul},
+    {"BatchMatMulV3", 2, "", LowerComplexMatMul},
     {"Cast", 1, "", LowerCast},
     {"Complex", 2, "", LowerComplex},
     {"ComplexAbs", 1, "", LowerAbs},
     {"ConcatV2", 2, "", LowerConcat},
     {"Conj", 1, "", LowerConj},
+    {"ConjugateTranspose", 2, "", LowerComplexTranspose},
     {"Const", 0, "", LowerConst},
     {"Div", 2, "", LowerProduct},
+    {"Equal", 2, "", LowerComplexEqual},
     {"Exp", 1, "", LowerExp},
     {"ExpandDims", 2, "", LowerExpandDims},
     {"FFT", 1, "", LowerFft},
     {"FFT2D", 1, "", LowerFft},
     {"FFT3D", 1, "", LowerFft},
+    {"Gather", 2, "", LowerComplexGather},
+    {"GatherV2", 3, "", LowerComplexGather},
     {"IFFT", 1, "", LowerFft},
     {"IFFT2D", 1, "", LowerFft},
     {"IFFT3D", 1, "", LowerFft},
@@ -287,27 +281,40 @@ constexpr TfOpRow kRows[] = {
     {"IRFFT3D", 2, "", LowerIrfft},
     {"Identity", 1, "", LowerIdentity},
     {"Imag", 1, "", LowerPart},
+    {"LogMatrixDeterminant", 1, "", LowerComplexDecompose},
+    {"Lu", 1, "", LowerComplexDecompose},
+    {"MatMul", 2, "", LowerComplexMatMul},
+    {"MatrixDeterminant", 1, "", LowerComplexDecompose},
     {"MatrixExponential", 1, "", LowerExponential},
+    {"MatrixInverse", 1, "", LowerComplexDecompose},
     {"MatrixLogarithm", 1, "MatrixLogarithm"},
-    {"Mul", 2, "", LowerProduct},
+    {"MatrixSquareRoot", 1, "", LowerComplexDecompose},
     {"Mean", 2, "", LowerReduce<kMean>},
+    {"Mul", 2, "", LowerProduct},
     {"Neg", 1, "Neg"},
+    {"NotEqual", 2, "", LowerComplexEqual},
     {"Pack", 1, "", LowerPack},
     {"Pad", 2, "", LowerPad},
+    {"Qr", 1, "", LowerComplexDecompose},
     {"RFFT", 2, "", LowerRfft},
     {"RFFT2D", 2, "", LowerRfft},
     {"RFFT3D", 2, "", LowerRfft},
     {"Real", 1, "", LowerPart},
     {"RealDiv", 2, "", LowerProduct},
     {"Reshape", 2, "", LowerReshape},
+    {"SelectV2", 3, "", LowerComplexSelect},
+    {"SelfAdjointEigV2", 1, "", LowerComplexDecompose},
     {"Shape", 1, "", LowerShape},
+    {"Sqrt", 1, "", LowerComplexSqrt},
     {"Square", 1, "", LowerProduct},
     {"Squeeze", 1, "", LowerSqueeze},
     {"StopGradient", 1, "", LowerIdentity},
     {"StridedSlice", 4, "", LowerStridedSlice},
     {"Sub", 2, "Sub"},
     {"Sum", 2, "", LowerReduce<kSum>},
-    {"Transpose", 2, "", LowerTranspose},
+    {"Svd", 1, "", LowerComplexDecompose},
+    {"Tile", 2, "", LowerComplexTile},
+    {"Transpose", 2, "", LowerComplexTranspose},
     {"Unpack", 1, "", LowerUnpack},
     {"ZerosLike", 1, "", LowerZeros},
 };

@@ -20,6 +20,28 @@ constexpr char kReshape[] = "SparseReshape", kReorder[] = "SparseReorder";
 constexpr char kSoftmax[] = "SparseSoftmax", kToSparse[] = "RaggedToSparse";
 constexpr char kFill[] = "SparseFillEmptyRows", kSlice[] = "SparseSlice", kAdd[] = "SparseAdd";
 
+// The larger or smaller value of two sparse tensors at each place; the shape is that of both.
+Result<Values> LowerSparsePick(TfLowering& b) {
+  const SparsePickAttrs attrs = {.smaller = b.op() == "SparseSparseMinimum"};
+  ONCILLA_ASSIGN(const Values all, b.AddAll("SparsePick", attrs, b.all_inputs()));
+  return Values{all[0], all[1]};
+}
+
+// Inputs: the gradient of a sum's values, and the indices of both operands and of the sum.
+Result<Values> LowerSparseAddGrad(TfLowering& b) {
+  const SparseLookupAttrs attrs;
+  ONCILLA_ASSIGN(const ValueId x, b.Add("SparseLookup", attrs, {b.in(3), b.in(0), b.in(1)}, "a"));
+  ONCILLA_ASSIGN(const ValueId y, b.Add("SparseLookup", attrs, {b.in(3), b.in(0), b.in(2)}, "b"));
+  return Values{x, y};
+}
+
+// Inputs: the gradient of a slice's values, the indices of the whole, where the slice starts, and
+// the indices of the slice.
+Result<Values> LowerSparseSliceGrad(TfLowering& b) {
+  ONCILLA_ASSIGN(const ValueId moved, b.Add("Sub", {}, {b.in(1), b.in(2)}, "moved"));
+  return One(b.Add("SparseLookup", SparseLookupAttrs{.complete = true}, {b.in(3), b.in(0), moved}));
+}
+
 Result<Values> LowerSparseConcat(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("concat_dim"));
   ONCILLA_ASSIGN(const int64_t parts, b.attrs().Int("N"));
@@ -221,6 +243,7 @@ constexpr TfOpRow kRows[] = {
     {"RaggedTensorToTensor", 4, "", LowerRaggedToDense},
     {"SetSize", 3, "", LowerSetSize},
     {"SparseAdd", 7, "", LowerSame<kAdd>},
+    {"SparseAddGrad", 4, "", LowerSparseAddGrad},
     {"SparseConcat", 3, "", LowerSparseConcat},
     {"SparseCross", 1, "", LowerSparseCross},
     {"SparseCrossV2", 1, "", LowerSparseCross},
@@ -235,7 +258,10 @@ constexpr TfOpRow kRows[] = {
     {"SparseReorder", 3, "", LowerSame<kReorder>},
     {"SparseReshape", 3, "", LowerSame<kReshape>},
     {"SparseSlice", 5, "", LowerSame<kSlice>},
+    {"SparseSliceGrad", 4, "", LowerSparseSliceGrad},
     {"SparseSoftmax", 3, "", LowerSame<kSoftmax>},
+    {"SparseSparseMaximum", 6, "", LowerSparsePick},
+    {"SparseSparseMinimum", 6, "", LowerSparsePick},
     {"SparseSplit", 4, "", LowerSparseSplit},
     {"SparseTensorDenseAdd", 4, "", LowerSparsePlusDense},
     {"SparseToDense", 4, "", LowerSparseToDense},

@@ -61,7 +61,12 @@ Result<Values> LowerDilation(TfLowering& b) {
   ONCILLA_ASSIGN(window.strides, SpatialInts(b, "strides", layout));
   ONCILLA_ASSIGN(window.dilations, SpatialInts(b, "rates", layout));
   ONCILLA_TRY(AddPadding(b, layout, window));
-  return One(b.Add(window.As<DilationAttrs>(), {b.in(0), b.in(1)}));
+  if (b.op() == "Dilation2D") {
+    return One(b.Add(window.As<DilationAttrs>(), {b.in(0), b.in(1)}));
+  }
+  auto attrs = window.As<DilationGradAttrs>();
+  attrs.of_filter = b.op() == "Dilation2DBackpropFilter";
+  return One(b.Add("DilationGrad", attrs, {b.in(0), b.in(1), b.in(2)}));
 }
 
 Result<ValueId> MirrorPadded(TfLowering& b, ValueId x, size_t paddings) {
@@ -113,6 +118,8 @@ Result<Values> LowerFractional(TfLowering& b) {
 
 constexpr TfOpRow kRows[] = {
     {"Dilation2D", 2, "", LowerDilation},
+    {"Dilation2DBackpropFilter", 3, "", LowerDilation},
+    {"Dilation2DBackpropInput", 3, "", LowerDilation},
     {"ExtractImagePatches", 1, "", LowerPatches},
     {"ExtractVolumePatches", 1, "", LowerPatches},
     {"FractionalAvgPool", 1, "", LowerFractional},
