@@ -178,7 +178,10 @@ class Compiler {
       std::vector<std::string> names = CalledFunctions(node.op->name, node.attrs);
       if (node.op->name == "While") {
         ONCILLA_ASSIGN(const auto loop, ReadAttrs<WhileAttrs>(node.attrs));
-        if (AddRound(loop)) names = {loop.cond, RoundName(loop)};
+        if (AddRound(loop)) {
+          compiled->rounds.insert(RoundName(loop));
+          names = {loop.cond, RoundName(loop)};
+        }
       }
       for (const std::string& name : names) {
         auto called = CompileFunction(name, depth + 1);
@@ -230,13 +233,14 @@ class Compiler {
   // another device than the CPU is called alone, since the condition would have to wait for it.
   bool AddRound(const WhileAttrs& loop) {
     const std::string name = RoundName(loop);
-    if (functions_.contains(name)) return true;
+    if (functions_.contains(name)) return rounds_.contains(name);
     const auto body = functions_.find(loop.body), cond = functions_.find(loop.cond);
     if (body == functions_.end() || cond == functions_.end()) return false;
     if (devices_.size() > 1 && IsWorthADevice(body->second)) return false;
     std::optional<Graph> round = RoundOf(body->second, cond->second);
     if (!round) return false;
     functions_.emplace(name, *std::move(round));
+    rounds_.insert(name);
     return true;
   }
 
@@ -246,6 +250,7 @@ class Compiler {
   const CompileOptions& options_;
   std::vector<std::string> unmatched_;
   std::map<std::string, Graph> functions_;
+  std::set<std::string> rounds_;  // functions that AddRound has made
   std::map<std::string, std::shared_ptr<const CompiledGraph>> compiled_;
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -39,6 +40,9 @@ struct CompiledGraph {
   std::map<std::pair<uint32_t, int>, BufferView> packed;
   // The functions that its control flow calls, by name, compiled as graphs of their own.
   std::map<std::string, std::shared_ptr<const CompiledGraph>, std::less<>> functions;
+  // Those of them that are a round of a loop (loop_round.h): a model may call its own functions as
+  // it likes.
+  std::set<std::string, std::less<>> rounds;
   // Whether a node of the graph, or of its functions, assigns a variable.
   bool writes_variables = false;
 };

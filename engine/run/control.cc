@@ -67,7 +67,7 @@ Result<Values> Executor::RunWhile(const Node& node, std::span<const RunValue> in
   Values values(in.begin(), in.end());
   // A round may be one function, which decides on the next one as well.
   const std::string round = RoundName(attrs);
-  const bool decides = functions_.contains(round);
+  const bool decides = compiled_->rounds.contains(round);
   std::vector<bool> keep;
   if (auto body = functions_.find(attrs.body); !decides && body != functions_.end()) {
     keep = body->second->RoundsOnDevice();

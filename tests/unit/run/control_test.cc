@@ -109,6 +109,19 @@ TEST_F(ControlTest, ARoundIsOneFunction) {
   EXPECT_EQ((*out)[1].shape()[0], 1);
 }
 
+// A model's own function of a round's name is called as the model says, and is no round.
+TEST_F(ControlTest, AFunctionThatHasTheNameOfARoundIsNone) {
+  Module module = DoublingLoop(3);
+  Graph other = NewGraph();
+  for (const char* name : {"i", "x", "xs", "more"}) other.AddInput(name, F32({}));
+  module.functions.emplace_back("body, then cond", std::move(other));
+  auto executor = Make(std::move(module));
+  EXPECT_EQ(executor->compiled().functions.count("body"), 1);
+  auto out = executor->Run(std::vector<Tensor>{Floats({1}, {5})}, {});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_THAT(Values((*out)[0]), ElementsAre(-40));
+}
+
 // A condition that reads state is asked on its own, after the round that may change the state.
 TEST_F(ControlTest, AConditionThatReadsAVariableSeesWhatTheBodyAssigned) {
   const Fact one = Scalar(DType::kF32);
