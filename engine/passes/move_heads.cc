@@ -22,10 +22,6 @@ class HeadMover {
 
  private:
   const PartialShape& ShapeOf(ValueId id) const { return graph_.fact(id).shape; }
-  const Node* OnlyReader(ValueId id) const {
-    const auto& readers = readers_[Index(id)];
-    return uses_.Single(id) && readers.size() == 1 ? &graph_.node(readers[0]) : nullptr;
-  }
 
   static bool IsOneKnown(const Dim& dim) { return dim.known() && dim.size == 1; }
 
@@ -128,7 +124,7 @@ class HeadMover {
       ONCILLA_TRY(patch_.Replace(y, turned));
     }
     // Usually a Reshape joins the heads right after.
-    const Node* reshape = OnlyReader(apart);
+    const Node* reshape = uses_.OnlyReader(apart);
     if (reshape != nullptr && reshape->op->name == "Reshape" &&
         SameShape(ShapeOf(reshape->outputs[0]), patch_.fact(result).shape)) {
       return patch_.Replace(reshape->outputs[0], result);

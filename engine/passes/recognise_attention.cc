@@ -61,10 +61,6 @@ class AttentionRecogniser {
   NodeId ProducerOf(ValueId id) const {
     return Index(id) < graph_.values().size() ? graph_.value(id).producer : kNoNode;
   }
-  const Node* OnlyReader(ValueId id) const {
-    const auto& readers = readers_[Index(id)];
-    return uses_.Single(id) && readers.size() == 1 ? &graph_.node(readers[0]) : nullptr;
-  }
 
   // The number that a one-element constant holds.
   std::optional<double> NumberOf(ValueId id) const {
@@ -118,7 +114,7 @@ class AttentionRecogniser {
       found.zero_blind = true;
       found.nodes = {ProducerOf(used), ProducerOf(guard->inputs[0])};
     }
-    const Node* last = OnlyReader(used);
+    const Node* last = uses_.OnlyReader(used);
     if (last == nullptr || !IsPlainProduct(*last) || last->inputs[0] != used ||
         BoolAttr(*last, "transpose_b", false)) {
       return Status();

@@ -35,10 +35,6 @@ class AxisRestorer {
 
  private:
   const PartialShape& ShapeOf(ValueId id) const { return graph_.fact(id).shape; }
-  const Node* OnlyReader(ValueId id) const {
-    const auto& readers = readers_[Index(id)];
-    return uses_.Single(id) && readers.size() == 1 ? &graph_.node(readers[0]) : nullptr;
-  }
   bool IsNumber(ValueId id) const {
     return id != kNoValue && graph_.value(id).is_constant() && ShapeOf(id).known() &&
            ShapeOf(id).elements().size == 1;
@@ -141,7 +137,7 @@ class AxisRestorer {
   bool IsWeighed(ValueId scores) const {
     const PartialShape& shape = ShapeOf(scores);
     for (int i = 0; i < kMostBetween; ++i) {
-      const Node* reader = OnlyReader(scores);
+      const Node* reader = uses_.OnlyReader(scores);
       if (reader == nullptr || reader->outputs.size() != 1) return false;
       scores = reader->outputs[0];
       if (!SameShape(ShapeOf(scores), shape)) return false;
@@ -163,7 +159,7 @@ class AxisRestorer {
   Status RestoreProduct(NodeId id) {
     const Node& node = graph_.node(id);
     const PartialShape& merged = ShapeOf(node.outputs[0]);
-    const Node* reader = OnlyReader(node.outputs[0]);
+    const Node* reader = uses_.OnlyReader(node.outputs[0]);
     if (node.inputs.size() != 2 || merged.rank() != 3 || reader == nullptr ||
         reader->outputs.size() != 1) {
       return Status();

@@ -5,10 +5,13 @@
 
 namespace oncilla {
 
-Uses::Uses(const Graph& graph) : counts_(graph.values().size()) {
-  for (const Node& node : graph.nodes()) {
-    for (ValueId id : node.inputs) {
-      if (id != kNoValue) ++counts_[Index(id)];
+Uses::Uses(const Graph& graph)
+    : graph_(graph), counts_(graph.values().size()), readers_(graph.values().size(), kNoNode) {
+  for (uint32_t n = 0; n < graph.nodes().size(); ++n) {
+    for (ValueId id : graph.node(NodeId{n}).inputs) {
+      if (id == kNoValue) continue;
+      ++counts_[Index(id)];
+      readers_[Index(id)] = NodeId{n};
     }
   }
   // A fetched value must stay as it is, which counts as another use.

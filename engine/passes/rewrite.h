@@ -12,15 +12,21 @@ namespace oncilla {
 
 class Uses {
  public:
-  explicit Uses(const Graph& graph);
+  explicit Uses(const Graph& graph);  // which outlives it
 
   // The value has one reader and is no graph output, so it may be changed with that reader.
   bool Single(ValueId id) const { return counts_[Index(id)] == 1; }
   // How many nodes read it and how often the graph fetches it.
   int Count(ValueId id) const { return counts_[Index(id)]; }
+  // The reader of a value that has a single one; else null.
+  const Node* OnlyReader(ValueId id) const {
+    return Single(id) ? &graph_.node(readers_[Index(id)]) : nullptr;
+  }
 
  private:
+  const Graph& graph_;
   std::vector<int> counts_;
+  std::vector<NodeId> readers_;  // the last one of each value
 };
 
 // Whether two shapes are certainly equal.
