@@ -7,7 +7,6 @@
 #include "backends/cpu/algorithms/decompose.h"
 
 #include <Eigen/Eigenvalues>
-#include <Eigen/QR>
 #include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
@@ -15,6 +14,7 @@
 #include <limits>
 #include <unsupported/Eigen/MatrixFunctions>
 
+#include "backends/cpu/algorithms/householder.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
@@ -128,15 +128,7 @@ ComplexMatrix LogarithmOf(const ComplexMatrix& x) {
 
 Status Qr(const QrAttrs& attrs, const Args& args) {
   return ForEach(args, [&](int64_t k, const Matrix& x) -> Status {
-    const auto size = attrs.full ? x.rows() : std::min(x.rows(), x.cols());
-    Matrix q = Matrix::Identity(x.rows(), size), r = Matrix::Zero(size, x.cols());
-    if (x.size() > 0) {
-      const Eigen::HouseholderQR<Matrix> qr(x);
-      q = qr.householderQ() * q;
-      for (int64_t i = 0; i < std::min(size, x.cols()); ++i) {
-        for (int64_t j = i; j < x.cols(); ++j) r(i, j) = qr.matrixQR()(i, j);
-      }
-    }
+    const auto [q, r] = FactorQr(x, attrs.full);
     Write(q, args, 0, k);
     Write(r, args, 1, k);
     return Status();

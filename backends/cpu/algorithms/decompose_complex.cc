@@ -4,13 +4,13 @@
 #define EIGEN_NO_DEBUG
 #include <Eigen/Eigenvalues>
 #include <Eigen/LU>
-#include <Eigen/QR>
 #include <Eigen/SVD>
 #include <cmath>
 #include <complex>
 #include <unsupported/Eigen/MatrixFunctions>
 
 #include "backends/cpu/algorithms/decompose.h"
+#include "backends/cpu/algorithms/householder.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
@@ -59,15 +59,7 @@ Status RequireFinite(const Matrix& m) {
 }
 
 void WriteQr(const DecomposeComplexAttrs& attrs, const Matrix& x, const Args& args, int64_t k) {
-  const auto size = attrs.full ? x.rows() : std::min(x.rows(), x.cols());
-  Matrix q = Matrix::Identity(x.rows(), size), r = Matrix::Zero(size, x.cols());
-  if (x.size() > 0) {
-    const Eigen::HouseholderQR<Matrix> qr(x);
-    q = qr.householderQ() * q;
-    for (int64_t i = 0; i < std::min(size, x.cols()); ++i) {
-      for (int64_t j = i; j < x.cols(); ++j) r(i, j) = qr.matrixQR()(i, j);
-    }
-  }
+  const auto [q, r] = FactorQr(x, attrs.full);
   Write(q, args, 0, k);
   Write(r, args, 1, k);
 }
