@@ -40,11 +40,14 @@ void Farewell::Take(int socket) {
   ::shutdown(socket, SHUT_WR);
   {
     const std::lock_guard lock(mutex_);
-    if (count_ < kMost && !ended_) {
-      taken_.push_back({socket, Clock::now() + kPatience});
-      ++count_;
-      socket = -1;
-      if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+    try {
+      if (!thread_.joinable() && !ended_) thread_ = std::thread([this] { Run(); });
+      if (count_ < kMost && !ended_) {
+        taken_.push_back({socket, Clock::now() + kPatience});
+        ++count_;
+        socket = -1;
+      }
+    } catch (const std::exception&) {  // no thread or no memory left: it is closed at once
     }
   }
   if (socket >= 0) ::close(socket);

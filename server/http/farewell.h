@@ -19,7 +19,7 @@ class Farewell {
   ~Farewell();
 
   // Takes over a connected socket that nothing more is written to, and closes it once the client
-  // has, or after a second; at once when too many wait.
+  // has, or after a second; at once when too many wait, or there is no thread or memory for it.
   void Take(int socket);
 
  private:

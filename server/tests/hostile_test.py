@@ -391,8 +391,8 @@ def test_load(server, tool, tmp_path):
     said = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
     if tool == "hey":
         codes = dict(re.findall(r"\[(\d+)\]\s+(\d+) responses", said))
-        assert set(codes) == {"200"} and int(codes["200"]) > 300 and "Error distribution" not in said, said
+        assert set(codes) == {"200"} and int(codes["200"]) >= 64 and "Error distribution" not in said, said
     else:
-        assert int(re.search(r"(\d+) requests in", said)[1]) > 300, said
+        assert int(re.search(r"(\d+) requests in", said)[1]) >= 64, said
         assert "Socket errors" not in said and "Non-2xx" not in said, said
     assert alive(server)
